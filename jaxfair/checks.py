@@ -143,11 +143,24 @@ def options(value: object, allowed: Iterable[Any]) -> str:
 
 def same_length(**arrays: Any) -> int:
   """Requires equal leading axes; returns their length."""
+  for name, array in arrays.items():
+    require(np.shape(array) != (), f"{name} is a single value; pass one row per person")
   lengths = {name: np.shape(array)[0] for name, array in arrays.items()}
   if len(set(lengths.values())) > 1:
     told = ", ".join(f"{name} has {n}" for name, n in lengths.items())
     raise ArgumentError(f"one row per person is needed everywhere, but {told}")
   return int(next(iter(lengths.values())))
+
+
+def one_per_person(**arrays: Any) -> int:
+  """Requires vectors of one length; returns it."""
+  size = same_length(**arrays)
+  for name, array in arrays.items():
+    shape = np.shape(array)
+    require(
+      len(shape) == 1, f"{name} has shape {shape}; pass one value per person, shape ({size},)"
+    )
+  return size
 
 
 def people(examples: Any) -> int:
@@ -161,6 +174,7 @@ def people(examples: Any) -> int:
       "(data.from_frame does)",
     )
   size = same_length(**fields)
+  one_per_person(**{"examples.group": examples.group})
   require(size > 0, "examples is empty; training needs some rows")
   return size
 

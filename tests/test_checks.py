@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxfair import checks
+from jaxfair.types import Examples
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,15 @@ from jaxfair import checks
     (lambda: checks.one_of("m", "gosht", ["ghost", "vmap"]), "did you mean ghost"),
     (lambda: checks.one_of("m", "c", ["a", "a, b"]), "use one of a, 'a, b'"),
     (lambda: checks.same_length(x=[1], y=[1, 2]), "x has 1, y has 2"),
+    (lambda: checks.same_length(x=[1], y=2), "y is a single value; pass one row per person"),
+    (
+      lambda: checks.one_per_person(x=[1, 2], y=np.zeros((2, 1))),
+      "y has shape (2, 1); pass one value per person, shape (2,)",
+    ),
+    (
+      lambda: checks.people(Examples(np.zeros((2, 3)), np.zeros(2), np.zeros((2, 1)))),
+      "examples.group has shape (2, 1)",
+    ),
     (
       lambda: checks.finite("x", np.array([[0.0], [np.nan], [np.inf]])),
       "2 rows with NaN or infinite values (the first is row 1)",

@@ -1,12 +1,14 @@
 """The package itself: import cost, laziness, layers."""
 
 import configparser
+import graphlib
 import itertools
 import pathlib
 import re
 import subprocess
 import sys
 
+import grimp
 import pytest
 
 import jaxfair
@@ -60,7 +62,17 @@ def test_every_package_can_be_reached_from_the_top():
 def test_the_architecture_page_has_the_layers_and_docstrings():
   page = architecture.PAGE.read_text(encoding="utf-8")
   remedy = "run: python tests/helpers/architecture.py"
-  assert page == architecture.page_with_table(), remedy
+  assert page == architecture.page_with_tables(), remedy
+
+
+def test_every_algorithm_is_in_the_table_of_files():
+  """Studies and figures are found by their configs, commands by their names."""
+  page = architecture.PAGE.read_text(encoding="utf-8")
+  found = {path.relative_to(ROOT / "jaxfair") for path in (ROOT / "jaxfair").glob("*/_*.py")}
+  others = {"_jaxpr", "cli", "experiments", "report", "studies"}
+  for path in sorted(found):
+    if path.parent.name not in others and path.name != "__init__.py":
+      assert f"`{path.as_posix()}`" in page, f"add {path} to the table in docs/architecture.md"
 
 
 def test_every_module_and_package_has_a_layer():
@@ -71,6 +83,13 @@ def test_every_module_and_package_has_a_layer():
     if (path.suffix == ".py" or (path / "__init__.py").exists()) and path.name[:2] != "__"
   }
   assert sorted(listed) == sorted(found)
+
+
+def test_no_module_imports_itself_through_others():
+  """Imports within functions and for type checkers included."""
+  graph = grimp.build_graph("jaxfair", cache_dir=None)
+  imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+  graphlib.TopologicalSorter(imports).prepare()
 
 
 def test_every_config_is_in_the_wheel():

@@ -87,7 +87,7 @@ def preprocessing_factor(max_gap: float, *, relation: Relation = Relation.ADD_OR
 
   Assumptions:
     Two groups, and the pre-processor that drops the *last* points of the
-    larger subclass of each label. K is no stability constant of a sequential
+    larger subclass of each label. K is not a stability constant of a sequential
     counter filter: one record can change over a hundred kept ones there, and
     such a pipeline on private data has no epsilon.
 
@@ -149,7 +149,7 @@ def repeat_and_select_epsilon(
   shape: float | None = 1.0,
   relation: Relation = Relation.ADD_OR_REMOVE_ONE,
 ) -> float:
-  """The cost of tuning with a random number of runs, of which the best is released.
+  """The cost of tuning with a random number of runs when only the best one is released.
 
   Args:
     event: one run, including the private score it is judged by.

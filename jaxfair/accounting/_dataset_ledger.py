@@ -95,9 +95,17 @@ class DatasetLedger:
   def charge(
     self, event: Event, *, id: str, relation: Relation, unit: str = PERSON, note: str = ""
   ) -> bool:
-    """Writes the event down, as `Ledger.charge`; release only afterwards."""
-    with self.opened(relation, unit) as ledger:
-      return ledger.charge(event, id=id, note=note)
+    """Writes the event down, as `Ledger.charge`; release only afterwards.
+
+    Raises:
+      BudgetError: if the budget does not cover it, or covers only releases for other neighbors.
+    """
+    path = self._path(relation, unit)
+    with self._held():
+      if not (path.exists() and id in Ledger.read(path)):
+        self._require_limit(relation, unit)
+      with self._open(relation, unit) as ledger:
+        return ledger.charge(event, id=id, note=note)
 
   def charge_budget(self, ledger: Ledger) -> bool:
     """Charges everything that another ledger's budget allows, once.
@@ -123,19 +131,39 @@ class DatasetLedger:
   @contextlib.contextmanager
   def opened(self, relation: Relation, unit: str = PERSON) -> Iterator[Ledger]:
     """The ledger itself, open for charges; other processes wait meanwhile."""
-    path = self._path(relation, unit)
     with self._held():
-      self._note_name()
-      if path.exists():
-        ledger = Ledger.open(path)
-      else:
-        ledger = Ledger.create(path, data=self.name, relation=relation, unit=unit)
-        path.chmod(0o600)
-      with ledger:
+      self._require_limit(relation, unit)
+      with self._open(relation, unit) as ledger:
         yield ledger
+
+  def _open(self, relation: Relation, unit: str) -> Ledger:
+    """The ledger, begun if it is missing; the caller holds the folder."""
+    path = self._path(relation, unit)
+    self._note_name()
+    if path.exists():
+      return Ledger.open(path)
+    ledger = Ledger.create(path, data=self.name, relation=relation, unit=unit)
+    path.chmod(0o600)
+    return ledger
+
+  def _require_limit(self, relation: Relation, unit: str) -> None:
+    """Raises if the data set has a budget, and none for these neighbors.
+
+    A limit on what may be spent would else be none for a method with another relation.
+    """
+    books = map(Ledger.read, sorted(self.folder.glob("*.jsonl")))
+    limits = [(book.relation, book.unit) for book in books if book.budget]
+    if limits and (relation, unit) not in limits:
+      known = " and ".join(f"{one.value} ({of})" for one, of in limits)
+      raise BudgetError(
+        f"the budget of the data set {self.name!r} is for {known}, and this release is for "
+        f"{relation.value} ({unit}), whose epsilon it does not limit; set one for it as well: "
+        f"`jaxfair account ledger ... --budget EPSILON,DELTA --relation {relation.value}`"
+      )
 
   def require_affordable(self, event: Event, *, relation: Relation, unit: str = PERSON) -> None:
     """Raises BudgetError if `charge` would; writes nothing."""
+    self._require_limit(relation, unit)
     path = self._path(relation, unit)
     if not path.exists():
       return
@@ -151,7 +179,9 @@ class DatasetLedger:
   def set_budget(
     self, budget: tuple[float, float], *, relation: Relation, unit: str = PERSON
   ) -> None:
-    """Sets (epsilon, delta) that all releases together must stay within.
+    """Sets (epsilon, delta) that all releases for these neighbors together must stay within.
+
+    Releases for other neighbors are then refused until they have a budget of their own.
 
     Raises:
       BudgetError: if more than that is spent already; nothing is changed.

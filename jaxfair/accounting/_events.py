@@ -241,7 +241,7 @@ class Repeated(Event):
 
 @dataclass(frozen=True)
 class RepeatAndSelect(Event):
-  """A random number of runs, of which only the best is released.
+  """A random number of runs; only the best one is released.
 
   Attributes:
     event: one run, with its own choice of the score charged.

@@ -21,13 +21,13 @@ from jaxfair.accounting import _smooth_sensitivity as smooth
 from jaxfair.accounting import _votes
 from jaxfair.accounting._composition import composed_guarantee
 from jaxfair.accounting._guarantee import PrivacyGuarantee, Relation, delta_in_range, round_up
-from jaxfair.accounting._ladders import Ladder, margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._margin_costs import Ladder, margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import rdp_to_epsilon
 from jaxfair.accounting._sanitizing_plan import (
   LARGEST,
   SanitizingPlan,
-  confidence_z,
+  log_margin,
   release_rdp,
   sanitizing_event,
 )
@@ -184,8 +184,7 @@ def _upper_bound(parts: list[smooth.Part], draws: np.ndarray, plan: SanitizingPl
   log_scale = smooth.log_smooth_sensitivity(totals, distances, beta=plan.beta)
   if log_scale == -math.inf:  # all votes cost the same: it is public, and added up without them
     return float(sum(part.ladder.costs[0] * min(part.most, sum(part.weights)) for part in parts))
-  z = confidence_z(plan.confidence)
   step = plan.sigma_scale * plan.beta
-  scale_bound = math.exp(min(log_scale + step * (draws[1] + z), LARGEST))
+  log_bound = log_scale + step * draws[1] + log_margin(plan.confidence, step)
   noisy_cost = cost + plan.sigma_cost * math.exp(log_scale) * draws[0]
-  return max(0.0, noisy_cost + z * plan.sigma_cost * scale_bound)
+  return max(0.0, noisy_cost + plan.sigma_cost * math.exp(min(log_bound, LARGEST)))

@@ -1,5 +1,6 @@
 """How to sanitize a data-dependent cost, chosen from public numbers alone."""
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from jaxfair.accounting import _smooth_sensitivity as smooth
 from jaxfair.accounting import _votes
 from jaxfair.accounting._composition import composed_epsilon
 from jaxfair.accounting._guarantee import Relation, delta_in_range
-from jaxfair.accounting._ladders import margin_ladder, margin_rungs, threshold_ladder
+from jaxfair.accounting._margin_costs import margin_ladder, margin_rungs, threshold_ladder
 from jaxfair.accounting._pate_cost import check_threshold, pate_events
 from jaxfair.accounting._rdp import DEFAULT_ORDERS, rdp_to_epsilon
 
@@ -25,6 +26,9 @@ SIGMA_COSTS = np.geomspace(1, 1000, 31)[:, None]
 SIGMA_SCALES = np.geomspace(1, 1000, 31)
 SCENARIO = 64  # imagined queries
 LARGEST = 600.0  # of an exponent: beyond it the bound says nothing anyway
+# Steps at which the planner knows `log_margin`, and how finely.
+STEPS = np.geomspace(1e-5, 1000, 64)
+COARSE, FINE = 500, 5000
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class SanitizingPlan:
     sigma_cost: noise on the cost, over its smooth sensitivity (sigma_ss).
     sigma_scale: noise on the log of the smooth sensitivity, over beta.
     confidence: probability with which the published figure is a bound.
-    expected: the figure for the votes that the planner assumed; None for a plan of one's own.
+    expected: the figure for the votes that the planner assumed; None for a hand-written plan.
   """
 
   order: float
@@ -127,7 +131,6 @@ def plan_sanitizing(
   imagined = _imagined_votes(num_teachers, num_classes, consensus)
   each = np.full(SCENARIO, num_queries / SCENARIO)
   most = math.inf if max_answers is None else max_answers
-  z = confidence_z(confidence)
   found: list[tuple[float, SanitizingPlan]] = []
   for order in ORDERS:
     ladder = margin_ladder(
@@ -140,7 +143,7 @@ def plan_sanitizing(
         num_teachers=num_teachers, threshold=threshold, sigma=sigma_threshold, order=order
       )
       parts.append(smooth.Part(ladder, imagined.max(axis=1), each))
-    found += _best_plans(parts, order, delta, confidence, z, limit)
+    found += _best_plans(parts, order, delta, confidence, limit)
   for epsilon, plan in sorted(found, key=lambda pair: pair[0]):
     if epsilon >= alone:
       break
@@ -158,9 +161,45 @@ def _check_confidence(confidence: float) -> None:
   checks.number("confidence", confidence, low=0.5, high=1.0, open_low=True, open_high=True)
 
 
-def confidence_z(confidence: float) -> float:
-  """The quantile that two one-sided bounds need to hold together."""
-  return float(-special.ndtri((1 - confidence) / 2))
+@functools.cache
+def log_margin(confidence: float, step: float) -> float:
+  """ln m: cost + sigma_cost S (x + m e^(step y)) is a bound, for normal draws x and y.
+
+  It fails to be one if x < -m e^(step y), whatever the cost and S are. So m is the least number,
+  rounded up, with
+
+    E_y Phi(-m e^(step y)) <= 1 - confidence.
+
+  The expectation is bounded from above by its values at the left ends of cells of y, since it falls
+  with y. A quantile z of (1 - confidence) / 2 for each draw, m = z e^(step z), is an upper bound of
+  m, by the union of both failures.
+
+  Args:
+    confidence: probability with which the bound holds.
+    step: sigma_scale beta, the noise on ln S.
+  """
+  return float(_log_margins(confidence, np.array([step]), FINE)[0])
+
+
+def _log_margins(confidence: float, steps: np.ndarray, cells: int) -> np.ndarray:
+  ends = np.linspace(-9.0, 9.0, cells + 1)
+  inside = special.ndtr(ends)
+  masses = np.diff(np.concatenate([inside[:-1], [1.0]]))
+  z = -special.ndtri((1 - confidence) / 2)
+  low, high = np.full(len(steps), -LARGEST), math.log(z) + steps * z
+  low = np.minimum(low, high)
+  for _ in range(45):
+    middle = (low + high) / 2
+    exponents = np.clip(middle[:, None] + steps[:, None] * ends[:-1], -LARGEST, LARGEST)
+    fails = np.sum(special.ndtr(-np.exp(exponents)) * masses, axis=1) + inside[0]
+    holds = fails <= 1 - confidence
+    low, high = np.where(holds, low, middle), np.where(holds, middle, high)
+  return np.asarray(high)
+
+
+@functools.cache
+def _known_margins(confidence: float) -> np.ndarray:
+  return _log_margins(confidence, STEPS, COARSE)
 
 
 def sanitizing_event(plan: SanitizingPlan) -> ev.Rdp:
@@ -224,7 +263,7 @@ class _Limit(NamedTuple):
 
 
 def _best_plans(
-  parts: list[smooth.Part], order: float, delta: float, confidence: float, z: float, limit: _Limit
+  parts: list[smooth.Part], order: float, delta: float, confidence: float, limit: _Limit
 ) -> list[tuple[float, SanitizingPlan]]:
   totals, distances = smooth.totals_by_distance(parts)
   cost = sum(part.cost for part in parts)
@@ -232,9 +271,9 @@ def _best_plans(
   for share in BETA_SHARES:
     beta = share * max_beta(order)
     log_scale = smooth.log_smooth_sensitivity(totals, distances, beta=beta)
-    # The noise on the cost is as likely up as down; the bound lies above.
-    log_bound = np.minimum(log_scale + z * SIGMA_SCALES * beta, LARGEST)
-    margin = z * SIGMA_COSTS * np.exp(log_bound)
+    # The noises are as likely up as down; the bound lies above.
+    log_margins = np.interp(SIGMA_SCALES * beta, STEPS, _known_margins(confidence))
+    margin = SIGMA_COSTS * np.exp(np.minimum(log_scale + log_margins, LARGEST))
     spent = _release_rdp(order, beta, SIGMA_COSTS, SIGMA_SCALES)
     total = np.where(limit.holds(beta, delta), cost + margin + spent, np.inf)
     if np.isinf(total).all():

@@ -1,6 +1,6 @@
 """How far one teacher can move a data-dependent cost, smoothed over all votes.
 
-With L(j) the largest change of cost within reach of rung j (see ladders),
+With L(j) the largest change of cost within reach of rung j (see _margin_costs),
 L_d(j) the largest L within d votes of it, and all queries moving at once,
 
   S = max_d e^(-beta d) sum_i L_d(j_i)
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import ndimage
 
-from jaxfair.accounting._ladders import Ladder
+from jaxfair.accounting._margin_costs import Ladder
 
 BLOCK = 2**22
 

@@ -52,7 +52,7 @@ class NonPrivateTraces(NamedTuple):
       A `fairness.Interval` for the groups, and one for the population. Where
       the traces are exact, the ends are the estimate.
     """
-    from scipy import special  # host only: this is no part of a program
+    from scipy import special  # host only, never part of a program
 
     checks.number(
       "level", level, low=0.0, high=1.0, open_low=True, open_high=True, remedy="0.95 is usual"
@@ -162,6 +162,7 @@ def trace_per_person(
 def check_people(examples: Examples, num_groups: int) -> None:
   """Raises if no group statistic can be computed from the examples."""
   size = checks.same_length(**examples._asdict())
+  checks.one_per_person(**{"examples.group": examples.group})
   checks.require(size > 0, "examples is empty; pass at least one person")
   checks.integer("num_groups", num_groups, low=1)
   checks.ids("examples.group", examples.group, num_groups)

@@ -32,6 +32,7 @@ def dp_sgd(
     int | None, typer.Option(help="Expected batch size; with --examples.")
   ] = None,
   examples: Annotated[int | None, typer.Option(help="Number of people; with --batch-size.")] = None,
+  bands: Annotated[int | None, typer.Option(help="Number of steps that share their noise.")] = None,
   accountant: Accountant = "pld",
 ) -> None:
   """Compute what DP-SGD with Poisson batches costs, or the noise it needs."""
@@ -41,11 +42,16 @@ def dp_sgd(
   rate = _rate(sampling_rate, batch_size, examples)
   if epsilon is not None:
     noise_multiplier = accounting.calibrate_dp_sgd(
-      epsilon=epsilon, delta=delta, sampling_rate=rate, steps=steps, accountant=accountant
+      epsilon=epsilon,
+      delta=delta,
+      sampling_rate=rate,
+      steps=steps,
+      accountant=accountant,
+      bands=bands,
     )
     typer.echo(f"noise multiplier: {noise_multiplier}")
   assert noise_multiplier is not None
-  event = accounting.DpSgd(noise_multiplier, rate, steps)
+  event = accounting.DpSgd(noise_multiplier, rate, steps, bands=bands)
   found = accounting.composed_guarantee([event], delta=delta, accountant=accountant)
   typer.echo(f"guarantee: {found}")
 

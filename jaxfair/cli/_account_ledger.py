@@ -22,7 +22,11 @@ def ledger(
   ] = None,
   budget: Annotated[
     str | None,
-    typer.Option(metavar="EPSILON,DELTA", help="Limit on all releases of this data set together."),
+    typer.Option(
+      metavar="EPSILON,DELTA",
+      help="Limit on all releases of this data set together for --relation; one for other "
+      "neighbors is then refused until they have a limit, too.",
+    ),
   ] = None,
   relation: Annotated[
     str, typer.Option(help="Neighboring relation of the budget.")
@@ -82,6 +86,11 @@ def _tell_dataset(book: "DatasetLedger", delta: float | None, *, entries: bool) 
       epsilon, at = spent.budget
       typer.echo(f"  budget: epsilon {epsilon:g}, delta {at:g}")
     typer.echo(f"  ledger: {spent.path}")
+  if delta is None and any(spent.budget is None for spent in found):
+    typer.echo(
+      "  There is no budget, so delta is a usual one; pass --delta to compare with the epsilon of "
+      "a release, at its delta."
+    )
   if not found:
     typer.echo("  nothing was released")
   if len(found) > 1:

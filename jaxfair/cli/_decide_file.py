@@ -54,6 +54,12 @@ def read(
   if own is None and not columns and "weight" not in table:
     wanted.remove("weight")
   checks.require(bool(wanted), f"rule={rule} names no columns; pass them with --column")
+  unknown = [] if columns else [name for name in wanted if name not in table]
+  checks.require(
+    not unknown,
+    f"{path.name} has no column {unknown and unknown[0]!r}, which {rule} reads; its columns are "
+    f"{', '.join(table)}; pass --column for each of {', '.join(wanted)}, in this order",
+  )
   for name in public:
     checks.one_of("public", name, wanted)
   values = [_numbers(_tables.column(table, name), name) for name in wanted]

@@ -302,11 +302,20 @@ def _notes(told: Told, read: OfficeFile, own: "NonPrivateBias") -> list[str]:
 
 
 def _csv(told: Told, read: OfficeFile, own: "NonPrivateBias") -> str:
+  from jaxfair.experiments._table import safe_cell
+
   file = io.StringIO()
   write = csv.writer(file).writerow
   write(["place", "region", "counted", "due", "change_on_average", "standard_error", "error"])
   numbers = np.stack([own.truth, own.bias, own.standard_error, own.error], axis=-1) * told.money
   for i, row in enumerate(numbers):
     region = "" if read.regions is None else read.regions[i]
-    write([read.names[i], region, f"{read.sizes[i]:g}", *(f"{value:.10g}" for value in row)])
+    write(
+      [
+        safe_cell(read.names[i]),
+        safe_cell(region),
+        f"{read.sizes[i]:g}",
+        *(f"{value:.10g}" for value in row),
+      ]
+    )
   return file.getvalue()

@@ -23,7 +23,7 @@ def explain(
   found = explanation.explain_run(folder)
   _print_groups(found)
   typer.echo("")
-  for line in explanation.sentences(explanation.hardest(found)):
+  for line in explanation.sentences(explanation.hardest(found), found):
     typer.echo(line)
   typer.echo(
     "Settings chosen by looking at private people are not covered by epsilon: choose on public "

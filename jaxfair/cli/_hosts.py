@@ -135,6 +135,20 @@ def _digest(source: str, secret: bytes) -> str:
   return keyed.hexdigest()
 
 
+def require_same(made: "Plan") -> None:
+  """Raises on a host whose settings are others, such as those of a config that it extends."""
+  from jaxfair.experiments import _config as configs
+  from jaxfair.training import _hosts
+
+  lines = configs.dump(made.values).splitlines()
+  public = made.values.get("public_csv")
+  if public is not None:
+    content = pathlib.Path(public).read_bytes()
+    lines.append(f"{public} has the digest {hashlib.sha256(content).hexdigest()[:12]}")
+  told = {f"line {number} of the settings": line for number, line in enumerate(lines, start=1)}
+  _hosts.require_same(told, "give all hosts the same configs, also those that they extend")
+
+
 def require_shared(group: "Group | None", folder: pathlib.Path) -> None:
   """Raises on a host that does not see the run directory's place on a disk of all hosts."""
   if group is None:
@@ -210,7 +224,7 @@ def follow(group: "Group", made: "Plan", folder: pathlib.Path) -> None:
 def _shared(made: "Plan") -> tuple[str, Any]:
   """The name of the cell that releases a model, and the cell."""
   from jaxfair.experiments._study import cell_name
-  from jaxfair.studies.methods import RELEASED
+  from jaxfair.studies.method_settings import RELEASED
 
   (cell,) = (cell for cell in made.study.cells(made.settings) if cell["method"] == RELEASED)
   return cell_name(cell), cell

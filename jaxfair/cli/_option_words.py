@@ -1,4 +1,4 @@
-"""Messages about a table of one's own, in the words of the command line."""
+"""Messages about a user's own table, in terms of command line options."""
 
 import contextlib
 import re
@@ -8,6 +8,10 @@ from jaxfair import checks
 
 # What the library calls an argument, and the option that sets it.
 _OPTIONS = (
+  (r"--data\.range\b", "--range"),
+  (r"--settings\.(\w+)", r"--set \1"),
+  (r"\bpublic_fraction=", "--public="),
+  (r"\bsettings\.tuned_dp_sgd\.mean_runs=", "--tune="),
   (r"\bdrop=", "--drop"),
   (r"\bpositive='([^']*)'", r"--positive '\1'"),
   (r"\bpositive=(?=[\s;,]|$)", "--positive"),
@@ -27,11 +31,13 @@ _OPTIONS = (
 
 @contextlib.contextmanager
 def in_options() -> Iterator[None]:
-  """Names options in place of the arguments of `data.from_csv` in errors of the context."""
+  """Names options in place of arguments and keys of configs in errors of the context."""
+  from jaxfair.experiments._config import ConfigError
+
   try:
     yield
-  except checks.ArgumentError as error:
+  except (checks.ArgumentError, ConfigError) as error:
     told = str(error)
     for argument, option in _OPTIONS:
       told = re.sub(argument, option, told)
-    raise checks.ArgumentError(told) from None
+    raise type(error)(told) from None

@@ -44,6 +44,11 @@ def predict(
     out is None or (out.parent.is_dir() and not out.is_dir()),
     f"--out {out}: name a file in an existing folder",
   )
+  for name, written, read in (("out", out, [people, state]), ("state", state, [people])):
+    checks.require(
+      written is None or written.resolve() not in {p.resolve() for p in read if p is not None},
+      f"--{name} {written} would overwrite a file that is read; name another one",
+    )
   released = methods.load(folder)
   x, groups, notes = _read(released, people, group)
   served = serve(released, x, groups, state=state)
@@ -84,6 +89,8 @@ def _read(
   released: "Released", path: pathlib.Path, column: str | None
 ) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
   """Features, group ids if the release needs them, and what could not be placed."""
+  from jaxfair.data import _tables
+
   needed = released.abstention is not None
   if path.suffix in (".npy", ".npz"):
     checks.require(column is None, "--group names a column of a table; put group ids into an .npz")
@@ -95,6 +102,7 @@ def _read(
       f"features {released.shape} of each person as .npy, or x and group in an .npz"
     )
   table = encoder.read(path)
+  checks.require(_tables.num_rows(table) > 0, f"{path} has a header alone; there is nobody in it")
   if column is not None:
     own = encoder.group.columns
     checks.require(
@@ -127,9 +135,11 @@ def _arrays(path: pathlib.Path, needed: bool) -> tuple[np.ndarray, np.ndarray | 
 
 def _write(file: TextIO, released: "Released", served: "Served", probabilities: bool) -> None:
   """One line per person, in their order; nothing where the rule abstains."""
+  from jaxfair.experiments._table import safe_cell
+
   writer = csv.writer(file, lineterminator="\n")
-  names = released.class_names
-  more = [f"probability of {name}" for name in names] if probabilities else []
+  names = [*map(safe_cell, released.class_names)]  # of a release that somebody else may have made
+  more = [f"probability of {name}" for name in released.class_names] if probabilities else []
   writer.writerow(["row", "prediction", *more])
   for i, label in enumerate(served.labels.tolist()):
     shown = label >= 0

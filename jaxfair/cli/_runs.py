@@ -290,7 +290,7 @@ def _print_models(found: "Run") -> None:
   answers = explanation.explain(
     found.plan, table, command=f"jaxfair run {found.folder}/config.toml"
   )
-  for line in explanation.sentences(explanation.hardest(answers)) if answers else ():
+  for line in explanation.sentences(explanation.hardest(answers), answers) if answers else ():
     typer.echo(line)
 
 

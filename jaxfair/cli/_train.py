@@ -139,6 +139,7 @@ def train(
     settings = made.settings
     assert settings.release_epsilon is not None
     folder = out or _folder(people, settings.released_method, settings.release_epsilon)
+    _hosts.require_same(made)
     _hosts.require_devices(party, made)
     _hosts.require_shared(party, folder)
     if party is None or party.is_first:
@@ -194,10 +195,14 @@ def people_table(
   ranges: list[str],
 ) -> dict[str, Any]:
   """The `[data]` table: of a file, if it looks like one."""
-  from jaxfair.data import _loading
+  from jaxfair.data import _loading, _sources
 
   path = pathlib.Path(source)
   if path.is_dir() and source not in _loading.names():
+    checks.require(
+      (path / _sources.RECORD).is_file(),
+      f"{source} is a folder, but not one of data.write_source; pass a file of people",
+    )
     roles = {"label": label, "group": group, "positive": positive, "drop": drop, "ranges": ranges}
     return {"source": source, **{key: one for key, one in roles.items() if one not in (None, [])}}
   own = source not in _loading.names()
@@ -340,4 +345,5 @@ def _interval(ends: list[float]) -> str:
 def _who_pays(folder: pathlib.Path) -> list[str]:
   from jaxfair.studies import explanation
 
-  return explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
+  found = explanation.explain_run(folder)
+  return explanation.sentences(explanation.hardest(found), found)

@@ -34,11 +34,15 @@ def check_features(
     declared: columns whose range or categories are declared: they may hold anything.
     codes: columns that are declared to be categories.
   """
-  for name, values in table.items():
-    if name in roles:
-      continue
-    gaps = _tables.unknown(values)
-    checks.require(not gaps.all(), f"column {name!r} is empty; name it in drop=")
+  gaps_of = {name: _tables.unknown(table[name]) for name in table if name not in roles}
+  empty = [name for name, gaps in gaps_of.items() if gaps.all()]
+  checks.require(
+    not empty,
+    f"column {', '.join(map(repr, empty))} {'is' if len(empty) == 1 else 'are'} empty; name "
+    f"{'it' if len(empty) == 1 else 'each'} in drop=",
+  )
+  for name, gaps in gaps_of.items():
+    values = table[name]
     if name in declared:
       continue
     if _tables.is_number(values):

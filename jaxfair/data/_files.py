@@ -148,6 +148,8 @@ def decoded(path: pathlib.Path, content: bytes, encoding: str | None = None) -> 
   if encoding is None:
     if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
       encoding = "utf-16"
+    elif b"\x00" in content[:2]:  # no byte order mark, but an ASCII letter in two bytes
+      encoding = "utf-16-le" if content[1:2] == b"\x00" else "utf-16-be"
     else:
       content = content.removeprefix(codecs.BOM_UTF8)  # some programs put it before any encoding
       encoding = next(one for one in ("utf-8", "cp1252", "latin-1") if _is(content, one))

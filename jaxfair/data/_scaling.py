@@ -72,7 +72,7 @@ def fit_scaler(x: Features, scale: Scale = "standard") -> Scaler:
     f"x has shape {x.shape}; a scaler needs [n, d] or [n, h, w, c] with n > 0",
   )
   mean, variance, low, high = _moments(x)
-  # A range too small to divide by in float32 is no range.
+  # A range that is too small to divide by in float32 counts as 0.
   constant = high - low < np.finfo(np.float32).tiny
   if scale == "standard":
     center, spread = mean, np.sqrt(variance)

@@ -27,7 +27,8 @@ def split(
   Returns:
     One `Examples` per fraction, in shuffled order.
   """
-  rows = split_rows(examples.size, fractions, key=key, unit=unit)
+  size = checks.same_length(**examples._asdict())
+  rows = split_rows(size, fractions, key=key, unit=unit)
   return tuple(examples.take(part) for part in rows)
 
 
@@ -79,7 +80,7 @@ def partition(
   """
   checks.key("key", key)
   checks.integer("num_parts", num_parts, low=1)
-  size = examples.size
+  size = checks.same_length(**examples._asdict())
   each = size // num_parts
   checks.require(
     each >= 1,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxfair import checks
 from jaxfair.fairness._groups import group_counts, group_means
 from jaxfair.types import Groups, Labels
 
@@ -55,6 +56,7 @@ def audit(
   Returns:
     For each group (NaN where it is empty), and for everyone.
   """
+  checks.one_per_person(count=count, label=label, full_label=full_label, y=y, group=group)
   count, label = jnp.asarray(count), jnp.asarray(label)
   right = (label == y).astype(jnp.float32)
   before = (jnp.asarray(full_label) == y).astype(jnp.float32)

@@ -7,6 +7,7 @@ compiles once and maps over subsets.
 import os
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,7 +40,7 @@ class Gaussian(NamedTuple):
 class Conditional(NamedTuple):
   """The law of all features once some are known.
 
-  mean(x) = mu + gain (x - mu), of which only known entries of x are used.
+  mean(x) = mu + gain (x - mu); only the known entries of x are used.
 
   Attributes:
     gain: [d, d]; identity in rows of known features, 0 in columns of others.
@@ -71,6 +72,7 @@ def fit_gaussian(x: FeaturesLike, *, shrinkage: float = SHRINKAGE) -> Gaussian:
   """
   checks.number("shrinkage", shrinkage, low=0.0, high=1.0, open_low=True)
   x = jnp.asarray(x)
+  chex.assert_rank(x, 2)
   mean = jnp.mean(x, axis=0)
   centered = x - mean
   return Gaussian(mean, _shrunk(centered.T @ centered / x.shape[0], shrinkage))

@@ -140,7 +140,7 @@ class Questionnaire:
     """The questionnaire back from its file.
 
     Raises:
-      ArgumentError: if it is no such file.
+      ArgumentError: if the file is not a questionnaire.
     """
     checks.require(
       path.is_file(),

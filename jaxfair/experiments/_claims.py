@@ -11,9 +11,12 @@ be asked for in each ("always"), in some ("can") or in most ("often").
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from jaxfair import checks
+from jaxfair.experiments._quotes import Quote, split_places
 from jaxfair.experiments._table import NoColumnError, Table
 
 Verdict = Literal["supported", "not supported", "undecided", "not run"]
@@ -228,6 +231,58 @@ def words(where: Where) -> str:
   """`a=1, b=2`, as people read it."""
   told = ((k, v.__name__ if callable(v) else v) for k, v in where.items())
   return ", ".join(f"{k}={v}" for k, v in told) or "all rows"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+  """A statement that the results table supports or does not support.
+
+  Attributes:
+    name: short id, unique in the study.
+    statement: what is tested, in our words.
+    check: looks at the whole table.
+    source: where the claim is made, e.g. "Fig. 3.1" or "Fig. 2; Fig. 8"; empty for our own.
+    quotes: the sentences of the source that it tests.
+  """
+
+  name: str
+  statement: str
+  check: Check
+  source: str = ""
+  quotes: tuple[Quote, ...] = ()
+
+
+def read_claims(
+  table: Mapping[str, Check], quotes: Mapping[str, Quote] | None = None
+) -> tuple[Claim, ...]:
+  """Claims from `{"name: statement [source]": check}`; a claim without a source is our own.
+
+  Args:
+    table: the claims.
+    quotes: the sentences of the sources by place; None if they are not written down.
+  """
+  return tuple(_read_claim(told, check, quotes) for told, check in table.items())
+
+
+def _read_claim(told: str, check: Check, quotes: Mapping[str, Quote] | None) -> Claim:
+  parts = _CLAIM.fullmatch(told)
+  if parts is None:
+    raise ValueError(f'claim {told!r}: write "name: statement [source]"')
+  source = parts["source"] or ""
+  if not source or quotes is None:
+    return Claim(parts["name"], parts["statement"], check, source)
+  places = split_places(source)
+  for place in places:
+    checks.require(
+      place in quotes,
+      f"claim {parts['name']!r} names [{place}], which quotes.toml does not have; "
+      f"{checks.options(place, quotes)}",
+    )
+  cited = tuple(quotes[place] for place in places)
+  return Claim(parts["name"], parts["statement"], check, source, cited)
+
+
+_CLAIM = re.compile(r"(?P<name>[^:]+): (?P<statement>.+?)(?: \[(?P<source>[^]]+)\])?")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -216,7 +216,7 @@ def _key(name: str, column: np.ndarray, values: Mapping[str, Any]) -> str:
   for key in (name, f"{name}s"):
     offered = values.get(key)
     listed = offered if isinstance(offered, list) else [offered]
-    # A list of tables or of lists, or a switch, is no list of settings.
+    # A list of tables or of lists, or a switch, is not a list of settings.
     plain = all(isinstance(x, str | int | float) for x in listed)
     if told and plain and all(value in listed for value in told):
       return key

@@ -17,7 +17,7 @@ from jaxfair import accounting, checks, data, models
 from jaxfair.data import _identity, _loading
 from jaxfair.data._streamed_encoder import fit_encoder
 from jaxfair.experiments._stored_people import open_stored
-from jaxfair.models import _features
+from jaxfair.models import _extractors
 
 USUAL = "adult"
 STAND_IN = "colored_digits"  # needs no file
@@ -81,7 +81,7 @@ class People:
 
   def __post_init__(self) -> None:
     if self.features is not None:
-      checks.one_of("features", self.features, _features.EXTRACTORS)
+      checks.one_of("features", self.features, _extractors.EXTRACTORS)
       checks.require(
         self.csv is None, f"features={self.features!r} needs images, which a CSV file does not have"
       )
@@ -260,7 +260,7 @@ def fit_streamed(config: People) -> data.Encoder:
 
 
 def _options(config: People) -> dict[str, Any]:
-  """How the columns of a file of one's own are read."""
+  """How the columns of a user's own file are read."""
   assert config.group is not None
   return {
     "label": config.label,

@@ -136,7 +136,7 @@ def dry(plan: PreprocessingPlan, people: object) -> Preprocessing:
   del people
   ones = np.ones(len(plan.encoder.feature_names), np.float32)
   scaler = _scaling.Scaler(0 * ones, 0 * ones, 0 * ones, 1.0)
-  return Preprocessing(plan.encoder, np.arange(ones.size), scaler, ())
+  return Preprocessing(plan.encoder, np.arange(ones.size), scaler, plan.marked.assumed_public())
 
 
 def _kind(

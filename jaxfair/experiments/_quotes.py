@@ -1,4 +1,4 @@
-"""Claims, and the sentences that they test: quotes.toml beside the studies of a paper.
+"""The sentences that claims test: quotes.toml beside the studies of a paper.
 
     paper = "thesis"          # one of `PAPERS`
     ["Fig. 3.4"]              # the place, as a claim names it in brackets
@@ -16,15 +16,11 @@ single module `name.py` has its quotes in `name_quotes.toml`.
 import dataclasses
 import functools
 import pathlib
-import re
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxfair import _schema, checks
-
-if TYPE_CHECKING:
-  from jaxfair.experiments._claims import Check
 
 PAPERS = {
   "pate": "Tran, Dinh, Beiter and Fioretto (2021), A Fairness Analysis on Private Aggregation of "
@@ -60,58 +56,6 @@ class Quote:
     known = checks.options(self.paper, PAPERS)
     checks.require(self.paper in PAPERS, f"paper={self.paper!r} is not known; {known}")
     checks.require(bool(self.quote and self.where), "quote and where must not be empty")
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-  """A statement that the results table supports or does not support.
-
-  Attributes:
-    name: short id, unique in the study.
-    statement: what is tested, in our words.
-    check: looks at the whole table.
-    source: where the claim is made, e.g. "Fig. 3.1" or "Fig. 2; Fig. 8"; empty for our own.
-    quotes: the sentences of the source that it tests.
-  """
-
-  name: str
-  statement: str
-  check: "Check"
-  source: str = ""
-  quotes: tuple[Quote, ...] = ()
-
-
-def read_claims(
-  table: Mapping[str, "Check"], quotes: Mapping[str, Quote] | None = None
-) -> tuple[Claim, ...]:
-  """Claims from `{"name: statement [source]": check}`; a claim without a source is our own.
-
-  Args:
-    table: the claims.
-    quotes: the sentences of the sources by place; None if they are not written down.
-  """
-  return tuple(_read_claim(told, check, quotes) for told, check in table.items())
-
-
-def _read_claim(told: str, check: "Check", quotes: Mapping[str, Quote] | None) -> Claim:
-  parts = _CLAIM.fullmatch(told)
-  if parts is None:
-    raise ValueError(f'claim {told!r}: write "name: statement [source]"')
-  source = parts["source"] or ""
-  if not source or quotes is None:
-    return Claim(parts["name"], parts["statement"], check, source)
-  places = split_places(source)
-  for place in places:
-    checks.require(
-      place in quotes,
-      f"claim {parts['name']!r} names [{place}], which quotes.toml does not have; "
-      f"{checks.options(place, quotes)}",
-    )
-  cited = tuple(quotes[place] for place in places)
-  return Claim(parts["name"], parts["statement"], check, source, cited)
-
-
-_CLAIM = re.compile(r"(?P<name>[^:]+): (?P<statement>.+?)(?: \[(?P<source>[^]]+)\])?")
 
 
 @functools.cache

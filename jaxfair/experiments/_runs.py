@@ -49,7 +49,7 @@ def plan(study: Study, values: dict[str, Any], *, where: str = "") -> Plan:
   size = own.pop("size", None)
   configs.check_frame(values, where)
   settings: Any = configs.build(study.config, own, where=where)
-  # As the config names it: a file of one's own is found again by its path.
+  # As the config names it: a user's own study is found again by its path.
   resolved: dict[str, Any] = {
     "study": values.get("study", study.name),
     "title": title,

@@ -18,10 +18,17 @@ import jax
 import numpy as np
 
 from jaxfair import checks, data
-from jaxfair.experiments._claims import CannotTellError, Check, Finding, narrowed
+from jaxfair.experiments._claims import (
+  CannotTellError,
+  Check,
+  Claim,
+  Finding,
+  narrowed,
+  read_claims,
+)
 from jaxfair.experiments._figures import Figure, OwnFigure, Summary
 from jaxfair.experiments._people import People, load_people, set_name
-from jaxfair.experiments._quotes import Claim, quotes_beside, read_claims
+from jaxfair.experiments._quotes import quotes_beside
 from jaxfair.experiments._table import NoColumnError, Table
 from jaxfair.experiments._usefulness import Judged, Level, judge, levels, strata
 from jaxfair.types import Examples
@@ -116,7 +123,7 @@ class Study:
     notes: sentences for the report that depend on the config, such as what
       the numbers protect and what they do not.
     points: what rows must have to be points of a frontier, if not all are:
-      those whose epsilon is no guarantee must not be chosen from.
+      rows whose epsilon is not a guarantee must not be chosen from.
     plain: what the rows of the model without privacy have; empty if there are none.
     reference: restricts the table to the models that must have learned their task for claims to be
       run; by default those of `plain`, and without these all rows that have a balanced accuracy.

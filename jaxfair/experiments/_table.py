@@ -211,7 +211,7 @@ class Table:
     """The table back from `to_csv`.
 
     Raises:
-      ValueError: if it is no such text.
+      ValueError: if the text is not of this form.
     """
     reader = csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC, strict=True)
     try:
@@ -284,6 +284,15 @@ def _escaped(text: str) -> str:
   gives every text back.
   """
   return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def safe_cell(text: str) -> str:
+  """A cell of a CSV file for a spreadsheet: numbers as they are, formulas with an apostrophe."""
+  try:
+    float(text)
+  except ValueError:
+    return _escaped(text)
+  return text
 
 
 def _unescaped(text: str) -> str:

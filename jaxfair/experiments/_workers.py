@@ -8,6 +8,7 @@ again by another.
 
 import concurrent.futures
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from jaxfair.experiments import _config, _folders
 from jaxfair.experiments._cells import CellResult, Plan, code_digest, software
 
 TRIES = 3  # of one cell, if workers die
+WORKER = "jaxfair.experiments._worker"  # another process, so it is named and not imported
 
 
 class WorkerDiedError(Exception):
@@ -152,7 +154,7 @@ class LocalEngine:
     with self._lock:
       checks.require(not self._closed, "the run was stopped")
       process = subprocess.Popen(
-        [sys.executable, "-m", "jaxfair.experiments._worker"],
+        [sys.executable, "-m", WORKER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -223,6 +225,5 @@ class RayEngine:
 
 def _remote(config: str, name: str) -> dict[str, Any]:
   """The task of a Ray worker, which imports jaxfair itself."""
-  from jaxfair.experiments import _worker
-
-  return _worker.answer(config, name)
+  found: dict[str, Any] = importlib.import_module(WORKER).answer(config, name)
+  return found

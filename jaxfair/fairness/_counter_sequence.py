@@ -162,7 +162,7 @@ def check_people(labels: ArrayLike, groups: ArrayLike, num_groups: int, num_clas
   """Raises for labels and groups that cannot be counted."""
   checks.integer("num_groups", num_groups, low=1)
   checks.integer("num_classes", num_classes, low=1)
-  checks.same_length(labels=labels, groups=groups)
+  checks.one_per_person(labels=labels, groups=groups)
   checks.ids("groups", groups, num_groups)
   if checks.concrete(labels):
     known = np.asarray(labels)

@@ -12,6 +12,7 @@ from jaxfair.methods._method import PERSON, SCALING, Method, Plan, Population, S
 from jaxfair.methods._released import Released
 from jaxfair.methods._releasing import release_once
 from jaxfair.pate._attribute import Protection
+from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.types import Fit, Key, Params
 
 RECORD = ("a person's whole record",)
@@ -50,8 +51,8 @@ class PrivateMethod:
     """Computes the model with randomness from the operating system; see `Method`."""
     self.check_people(plan, data)
 
-    def compute(own: jax.Array, work: pathlib.Path) -> Params:
-      return self._release(plan, data, own, work)
+    def compute(own: jax.Array, bits: BitSource, work: pathlib.Path) -> Params:
+      return self._release(plan, data, own, bits, work)
 
     def rehearse(own: jax.Array, work: pathlib.Path) -> Params:
       return self._rehearse(plan, data, own, work)
@@ -59,9 +60,11 @@ class PrivateMethod:
     own = cast(Method, self)
     return release_once(own, plan, data, folder=folder, key=key, compute=compute, rehearse=rehearse)
 
-  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
-    """The parameters, from a key that the operating system drew."""
-    del work
+  def _release(
+    self, plan: Plan, data: Population, key: jax.Array, bits: BitSource, work: pathlib.Path
+  ) -> Params:
+    """The parameters, from a key and bits of exact noise that the operating system drew."""
+    del bits, work
     return self.fit(plan, data, key=key).params
 
   def _rehearse(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:

@@ -3,11 +3,13 @@
 folder/
   preprocessing/   not for release
     ledger.jsonl   what was charged
+    id             name of the charge, and a keyed digest of the people
     bought.json    what was released: a part of every model that is made with it
+    private/       secret of the noise; erased when bought.json is there
 """
 
+import hashlib
 import json
-import os
 import pathlib
 import secrets
 from typing import Any
@@ -20,6 +22,7 @@ from jaxfair.accounting import Budget, DatasetLedger
 from jaxfair.data import _scaling
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._preprocessing import Preprocessing, PreprocessingPlan
+from jaxfair.pate._answer_noise import NoiseSecret, erase_secret
 from jaxfair.training import _hosts
 from jaxfair.types import Key, Source
 
@@ -54,13 +57,15 @@ def buy_once(
 
   Raises:
     ArgumentError: if the folder holds what was bought with a fixed seed for a release, or the
-      reverse; at another price; or for people with other columns or categories.
+      reverse; at another price; for people with other columns or categories; or a purchase that
+      was begun for other people, or whose result was removed.
 
   Privacy:
     The event is on the disk, in both ledgers, before anything is drawn. What was bought is seen
-    by nobody before it is written down, so a run that was stopped before and buys again has
-    released one result, not two; the charge has a name of its own and is made once by each ledger,
-    also if what was bought is found. It is used at the price that was paid for it alone, and noise
+    by nobody before it is written down. Noise follows from a secret of the folder and a digest of
+    the people, so a run that was stopped before and buys again, also from a backup, has released
+    one result, not two; the charge has a name of its own and is made once by each ledger, also if
+    what was bought is found. It is used at the price that was paid for it alone, and noise
     from a seed, which can be undone, never becomes part of a release. Of several processes the
     first one charges and buys, and tells the others what it was.
   """
@@ -68,33 +73,58 @@ def buy_once(
   file = place / "bought.json"
 
   def bought() -> str:
-    entry = _entry(place, seeded=key is not None)
+    place.mkdir(parents=True, exist_ok=True)
     # Held until it is written down: another process that buys in this folder would draw again.
     with _ledger(place / "ledger.jsonl", plan, budget, name) as own:
+      entry, source = _begun(place, x, file, seeded=key is not None)
       _charge(own, plan, entry)
       if ledger is not None and key is None:
         ledger.charge(_event(plan), id=entry, relation=plan.relation)
       if not file.exists():
-        made = plan.buy(x, source=os.urandom if key is None else seeded_bits(key))
+        made = plan.buy(x, source=source if key is None else seeded_bits(key))
         _whole_files.write_whole(file, json.dumps(_record(made)))
+      erase_secret(place)
     return file.read_text(encoding="utf-8")
 
   return _read(_hosts.from_first(bought), plan, place)
 
 
-def _entry(place: pathlib.Path, *, seeded: bool) -> str:
-  """The name of the charge, drawn once for a folder."""
-  mark = place / "id"
-  if not mark.exists():
-    place.mkdir(parents=True, exist_ok=True)
-    _whole_files.write_whole(mark, json.dumps({"id": secrets.token_hex(16), "seeded": seeded}))
-  told = json.loads(mark.read_text(encoding="utf-8"))
+def _begun(
+  place: pathlib.Path, x: np.ndarray | Source, file: pathlib.Path, *, seeded: bool
+) -> tuple[str, Any]:
+  """The name of the charge, drawn once for a folder, and the noise of what is not bought yet."""
+  mark, drawn = place / "id", None
+  told = json.loads(mark.read_text(encoding="utf-8")) if mark.exists() else None
   checks.require(
-    told["seeded"] == seeded,
-    f"{place} was begun {'with' if told['seeded'] else 'without'} a fixed seed, and this release "
+    told is None or told["seeded"] == seeded,
+    f"{place} was begun {'without' if seeded else 'with'} a fixed seed, and this release "
     f"has {'one' if seeded else 'none'}; choose another folder",
   )
-  return f"{told['id']}: preprocessing"
+  if not seeded and not file.exists():
+    secret = NoiseSecret.of_folder(place, begin=told is None)
+    checks.require(
+      secret is not None,
+      f"{place} was charged for scaling, and {file.name} is missing; restore it from a copy, or "
+      "choose another folder, which pays again",
+    )
+    assert secret is not None
+    drawn = secret.draw([PLACE, _digest(x)], np.zeros(0, np.int64))
+  people = None if drawn is None else drawn.tag
+  if told is None:
+    told = {"id": secrets.token_hex(16), "seeded": seeded, "people": people}
+    _whole_files.write_whole(mark, json.dumps(told))
+  checks.require(
+    drawn is None or told["people"] == people,
+    f"{place} was begun for other people; choose another folder",
+  )
+  return f"{told['id']}: preprocessing", None if drawn is None else drawn.source
+
+
+def _digest(x: np.ndarray | Source) -> str:
+  """Recognizes the people; as private as they are."""
+  if not isinstance(x, np.ndarray):
+    return x.fingerprint()
+  return hashlib.sha256(f"{x.shape} {x.dtype}".encode() + x.tobytes()).hexdigest()
 
 
 def _charge(own: accounting.Ledger, plan: PreprocessingPlan, entry: str) -> None:

@@ -1,6 +1,7 @@
 """Short documents for people: the same sections as Markdown and as a web page."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -50,7 +51,7 @@ thead th { color: var(--quiet); } tbody th { white-space: nowrap; }
 @media (max-width: 40rem) { main { padding: 1.25rem 1rem 3rem; }
   thead { display: none; } table, tbody, tr, th, td { display: block; }
   tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
-  th, td { border: 0; padding: .1rem 0; }
+  th, td { border: 0; padding: .1rem 0; } tbody th { white-space: normal; }
   td[data-head]::before { content: attr(data-head) ": "; color: var(--quiet); } }
 @media print { :root { --ink: #000; --paper: #fff; --quiet: #444; --line: #999;
   --warn: #000; --warned: #fff; } main { max-width: none; padding: 0; }
@@ -60,11 +61,11 @@ thead th { color: var(--quiet); } tbody th { white-space: nowrap; }
 
 def markdown(title: str, lead: Iterable[Block], sections: Iterable[Section]) -> str:
   """The document as Markdown."""
-  lines = [f"# {title}"]
+  lines = [f"# {_text(title)}"]
   for block in lead:
     lines += ["", _block_markdown(block)]
   for section in sections:
-    lines += ["", f"## {section.title}"]
+    lines += ["", f"## {_text(section.title)}"]
     for block in section.blocks:
       lines += ["", _block_markdown(block)]
   return "\n".join(lines) + "\n"
@@ -86,15 +87,22 @@ def page(title: str, lead: Iterable[Block], sections: Iterable[Section]) -> str:
 
 def _block_markdown(block: Block) -> str:
   if isinstance(block, Warned):
-    return f"**{block.text}**"
+    return f"**{_text(block.text)}**"
   if isinstance(block, str):
-    return block
+    return _text(block)
   if isinstance(block, Grid):
-    rows = [block.heads, ("---",) * len(block.heads), *block.rows]
-    return "\n".join(
-      f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows
-    )
-  return "\n".join(f"- {item}" for item in block)
+    rows = [
+      map(_text, block.heads),
+      ("---",) * len(block.heads),
+      *(map(_text, r) for r in block.rows),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+  return "\n".join(f"- {_text(item)}" for item in block)
+
+
+def _text(words: str) -> str:
+  """Words in which names, which anybody may have chosen, are no markup."""
+  return re.sub(r"([<|])", r"\\\1", " ".join(words.split()))
 
 
 def _block_html(block: Block) -> str:

@@ -88,7 +88,7 @@ class RecipeSettings(DpSgdSettings):
     }
 
   def check_shape(self, shape: tuple[int, ...]) -> None:
-    """Raises for views of what is no image."""
+    """Raises if views are asked of features that are not images."""
     checks.require(
       self.views == 1 or len(shape) == 3,
       f"views={self.views} are of images [height, width, channels], but people have shape "

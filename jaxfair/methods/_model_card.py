@@ -5,17 +5,14 @@ sentences. Nothing in it is computed from people: figures measured on test peopl
 are in the evaluation, which is not part of a release.
 """
 
-import dataclasses
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from jaxfair.accounting import Relation, _guarantee
 from jaxfair.methods import _documents
 from jaxfair.methods._documents import Block, Grid, Section, Warned
-
-if TYPE_CHECKING:
-  from jaxfair.methods._released import Released
 
 JSON, MARKDOWN, PAGE = "model_card.json", "model_card.md", "model_card.html"
 FILES = (JSON, MARKDOWN, PAGE)
@@ -85,6 +82,10 @@ GUESS = {
   Relation.ZERO_OUT: "whether the record of a certain person was used",
   Relation.ATTRIBUTE: "which of two groups a certain person belongs to",
 }
+ALONE = (
+  "Each line covers its own releases. Their neighboring relations differ, so the epsilons cannot "
+  "be added up."
+)
 LIMITS = (
   "The model is for people like those it was trained on; it was not tested on others.",
   "Protection is for one row of the table. A person with several rows in it is protected less.",
@@ -104,58 +105,61 @@ def right_guesses(epsilon: float, delta: float) -> float:
   return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
 
 
-def record(own: "Released") -> dict[str, Any]:
-  """The card as JSON values."""
-  promised = own.guarantee.guarantee
-  rule = own.abstention
+def record(release: Mapping[str, Any], *, planned: bool) -> dict[str, Any]:
+  """The card as JSON values.
+
+  Args:
+    release: the values of release.json.
+    planned: whether the shares of the classes that groups are answered were planned.
+  """
+  promised, rule = release["guarantee"], release["abstention"]
+  epsilon, delta = promised["epsilon"], promised["delta"]
   return {
-    "title": f"Model card: {own.data_name}, {own.method}",
-    "for_release": bool(own.guarantee.for_release),
-    "released_on": own.released_on,
-    "data": own.data_name,
-    "predicts": list(own.class_names),
+    "title": f"Model card: {release['data_name']}, {release['method']}",
+    "for_release": promised["for_release"],
+    "released_on": release["released_on"],
+    "data": release["data_name"],
+    "predicts": [*release["class_names"]],
     "privacy": {
-      "protected": list(own.guarantee.protected),
-      "not_protected": list(own.guarantee.not_protected),
-      "unit": promised.unit,
-      "relation": promised.relation.value,
-      "neighbors": NEIGHBORS[promised.relation],
-      "epsilon": _guarantee.round_up(promised.epsilon),
-      "delta": _guarantee.round_up(promised.delta),
-      "accountant": promised.accountant,
-      "most_right_guesses": _up(right_guesses(promised.epsilon, promised.delta), 3),
-      "at_votes": own.guarantee.at_votes and dataclasses.asdict(own.guarantee.at_votes),
-      "all_spending": list(own.spending),
+      "protected": [*promised["protected"]],
+      "not_protected": [*promised["not_protected"]],
+      "estimated_with_noise": _bought(release["encoder"]),
+      "unit": promised["unit"],
+      "relation": promised["relation"],
+      "neighbors": NEIGHBORS[Relation(promised["relation"])],
+      "epsilon": _guarantee.round_up(epsilon),
+      "delta": _guarantee.round_up(delta),
+      "accountant": promised["accountant"],
+      "most_right_guesses": _up(right_guesses(epsilon, delta), 3),
+      "at_votes": promised["at_votes"],
+      "all_spending": [*release["spending"]],
     },
-    "fairness": None
-    if rule is None
-    else {
-      "groups": list(own.group_names),
-      "max_gap": float(rule.max_gap),
-      "min_count": int(rule.min_count),
-      "disparity": rule.disparity,
-      "guard": rule.guard,
-      "planned": own.answer_targets is not None,
-    },
-    "intended_use": own.intended_use,
-    "limits": list(LIMITS),
-    "method": own.method,
-    "method_in_words": IN_WORDS.get(own.method, f"The method {own.method}."),
-    "network": own.network.name,
-    "settings": own.settings,
-    "groups": list(own.group_names),
+    "fairness": rule and {"groups": [*release["group_names"]], **rule, "planned": planned},
+    "intended_use": release["intended_use"],
+    "limits": [*LIMITS],
+    "method": release["method"],
+    "method_in_words": IN_WORDS.get(release["method"], f"The method {release['method']}."),
+    "network": release["network"]["name"],
+    "settings": release["settings"],
+    "groups": [*release["group_names"]],
   }
 
 
-def files(own: "Released") -> dict[str, bytes]:
-  """The three files of the card by name."""
-  card = record(own)
+def files(release: Mapping[str, Any], *, planned: bool) -> dict[str, bytes]:
+  """The three files of the card by name; see `record`."""
+  card = record(release, planned=planned)
   parts = card["title"], _lead(card), _sections(card)
   return {
     JSON: json.dumps(card, indent=2).encode(),
     MARKDOWN: _documents.markdown(*parts).encode(),
     PAGE: _documents.page(*parts).encode(),
   }
+
+
+def _bought(encoder: Mapping[str, Any] | None) -> list[str]:
+  """Columns whose scaling or categories were bought, within epsilon."""
+  columns = [] if encoder is None else encoder["columns"]
+  return [column["name"] for column in columns if column["origin"] == "bought"]
 
 
 def _lead(card: dict[str, Any]) -> list[Block]:
@@ -193,7 +197,8 @@ def _sections(card: dict[str, Any]) -> list[Section]:
         "folder "
         "evaluation beside this one, with sizes and intervals for every group, and with the "
         "majority class and a model without privacy to compare with. Figures with noise that "
-        "may be published, if any, are in the folder figures beside this one.",
+        "may be published, if any, are in the folder figures beside this one; they say what they "
+        "cost, which adds to the spending above.",
       ),
     ),
     Section(
@@ -208,8 +213,15 @@ def _sections(card: dict[str, Any]) -> list[Section]:
 
 
 def _protected(privacy: dict[str, Any]) -> tuple[Block, ...]:
+  bought = ", ".join(privacy["estimated_with_noise"])
+  prepared = (
+    f"The scaling of the features, and which categories there are, were estimated with noise from "
+    f"the same people for these columns: {bought}. The epsilon above includes it, and the ledger "
+    "counts it as a release of its own."
+  )
   return (
     [*privacy["protected"]],
+    *((prepared,) if bought else ()),
     f"The unit of protection is {privacy['unit']}. What is compared are {privacy['neighbors']} "
     f"({privacy['relation']} neighbors): whatever can be learned from the release can be learned "
     "nearly as well from the other set.",
@@ -282,6 +294,7 @@ def _spending(card: dict[str, Any]) -> tuple[Block, ...]:
     "Several releases about the same people add up for anyone who sees them. When this model was "
     f"released, the ledger of {card['data']} held, this release included:",
     [*told],
+    *((ALONE,) if len(told) > 1 else ()),
     "Later releases, and releases that were not recorded, are not included.",
   )
 

@@ -2,15 +2,13 @@
 
 folder/
   figures/        may be published: figures.json, figures.md, figures.html
-  work/figures/   stays: what was charged, before anything was counted
+  work/figures/   stays: what was charged, before any noise was drawn
 """
 
 import dataclasses
 import json
 import math
-import os
 import pathlib
-import secrets
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from jaxfair.methods import _documents
 from jaxfair.methods._documents import Grid, Section
 from jaxfair.methods._method import PERSON
 from jaxfair.methods._released import Released
+from jaxfair.pate._answer_noise import NoiseSecret, erase_secret
 from jaxfair.privacy import exact
 from jaxfair.types import Examples
 
@@ -83,7 +82,7 @@ def buy_figures(
   *,
   folder: pathlib.Path,
   ledger: accounting.DatasetLedger | None,
-  source: exact.BitSource = os.urandom,
+  source: exact.BitSource | None = None,
 ) -> pathlib.Path:
   """Writes `folder / "figures"`, or finds what was bought before; returns the page.
 
@@ -96,15 +95,34 @@ def buy_figures(
     source: source of random bits; the operating system by default.
 
   Privacy:
-    Charged once, before anything is counted; a run that was stopped draws again what nobody has
-    seen. The figures appear whole or not at all.
+    Charged before noise is drawn, and drawn once for one charge: noise follows from a secret of
+    the folder and from the counts, and the charge names both by a keyed digest. A run that was
+    stopped, or a backup, draws the same figures again; other counts are charged for themselves.
+    The secret is erased when the figures are there, so figures that were removed are another
+    purchase. They appear whole or not at all.
   """
   place = folder / NAME
   page = place / f"{NAME}.html"
-  if place.exists():
-    return page
-  _charge_once(plan, folder / "work" / NAME, released.data_name, ledger)
-  counts = exact.discrete_gaussian(_counts(released, test), sigma=plan.sigma, source=source)
+  work = folder / "work" / NAME
+  work.mkdir(parents=True, exist_ok=True)
+  with _ledger(work / "ledger.jsonl", plan, released.data_name) as own:  # one process at a time
+    if not place.exists():
+      secret = NoiseSecret.of_folder(work, begin=True)
+      assert secret is not None
+      table = _counts(released, test)
+      drawn = secret.draw(NAME, table)
+      entry = f"{drawn.tag}: figures of test people"
+      own.charge(plan.event, id=entry)
+      if ledger is not None:
+        ledger.charge(plan.event, id=entry, relation=plan.relation)
+      counts = exact.discrete_gaussian(table, sigma=plan.sigma, source=source or drawn.source)
+      _write(plan, released, counts, place)
+    erase_secret(work)
+  return page
+
+
+def _write(plan: FiguresPlan, released: Released, counts: np.ndarray, place: pathlib.Path) -> None:
+  """The folder of noisy counts."""
   title = f"Published figures of {released.method} on {released.data_name}"
   sections = _sections(plan, released, counts)
   record = {
@@ -123,7 +141,6 @@ def buy_figures(
   with _whole_files.new_folder(place) as made:
     for suffix, text in files.items():
       (made / f"{NAME}.{suffix}").write_text(text, encoding="utf-8")
-  return page
 
 
 def _counts(released: Released, test: Examples) -> np.ndarray:
@@ -134,22 +151,10 @@ def _counts(released: Released, test: Examples) -> np.ndarray:
   return table
 
 
-def _charge_once(
-  plan: FiguresPlan, place: pathlib.Path, name: str, ledger: accounting.DatasetLedger | None
-) -> None:
-  mark, path = place / "id", place / "ledger.jsonl"
-  place.mkdir(parents=True, exist_ok=True)
-  if not mark.exists():
-    _whole_files.write_whole(mark, secrets.token_hex(8))
-  entry = f"{mark.read_text(encoding='utf-8')}: figures of test people"
+def _ledger(path: pathlib.Path, plan: FiguresPlan, name: str) -> accounting.Ledger:
   if path.exists():
-    own = accounting.Ledger.open(path)
-  else:
-    own = accounting.Ledger.create(path, data=name, unit=PERSON, relation=plan.relation)
-  with own:
-    own.charge(plan.event, id=entry)
-  if ledger is not None:
-    ledger.charge(plan.event, id=entry, relation=plan.relation)
+    return accounting.Ledger.open(path)
+  return accounting.Ledger.create(path, data=name, unit=PERSON, relation=plan.relation)
 
 
 def _sections(plan: FiguresPlan, released: Released, counts: np.ndarray) -> list[Section]:
@@ -161,9 +166,19 @@ def _sections(plan: FiguresPlan, released: Released, counts: np.ndarray) -> list
     right = share(np.trace(own), own.sum(), len(own), variance)
     chosen = [share(own[:, k].sum(), own.sum(), len(own), variance) for k in range(len(own))]
     rows.append((name, f"{max(0, int(own.sum())):,}", right, *chosen))
+  # Of everyone, who came last in the loop: what a model that ignores the people would reach.
+  most = int(own.sum(axis=1).argmax())
+  constant = share(own[most].sum(), own.sum(), len(own), variance)
   heads = ("group", "people", "accuracy", *(f"share of {c}" for c in released.class_names))
   return [
-    Section("Accuracy and predictions by group", (Grid(heads, tuple(rows)),)),
+    Section(
+      "Accuracy and predictions by group",
+      (
+        Grid(heads, tuple(rows)),
+        f"To compare with: the share of everyone for whom a model that always says "
+        f"{released.class_names[most]} is right: {constant}.",
+      ),
+    ),
     Section(
       "How to read them",
       (

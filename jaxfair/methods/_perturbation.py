@@ -10,6 +10,7 @@ from jaxfair._fields import Positive
 from jaxfair.methods._base import PrivateMethod
 from jaxfair.methods._method import NetworkSettings, Plan, Population, Sizes, refuse_unfit
 from jaxfair.methods._recipe import perturbed_optimum
+from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.types import Fit, Key, Params
 
 
@@ -76,6 +77,10 @@ class OutputPerturbation(PrivateMethod):
     """The optimum with noise from the key; from the operating system if None."""
     return training.output_perturbation(plan.model, plan.loss, data.private, plan.config, key=key)
 
-  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
-    del key, work  # the noise is exact, from the operating system
-    return self.fit(plan, data, key=None).params
+  def _release(
+    self, plan: Plan, data: Population, key: jax.Array, bits: BitSource, work: pathlib.Path
+  ) -> Params:
+    del key, work  # the noise is exact
+    return training.output_perturbation(
+      plan.model, plan.loss, data.private, plan.config, source=bits
+    ).params

@@ -125,6 +125,16 @@ class PreprocessingPlan:
     columns = [c for c in self.encoder.columns if isinstance(c, Categorical)]
     return tuple(c.name for c in columns if c.origin == "data")
 
+  @property
+  def marked(self) -> Encoder:
+    """The encoder, with the origin of every column that is bought."""
+    bought = {*self.numbers, *self.categories}
+    columns = tuple(
+      dataclasses.replace(column, origin="bought") if column.name in bought else column
+      for column in self.encoder.columns
+    )
+    return dataclasses.replace(self.encoder, columns=columns)
+
   def buy(self, x: Features | Source, *, source: exact.BitSource = os.urandom) -> Preprocessing:
     """Releases means, spreads and categories of the private people, with noise.
 
@@ -204,7 +214,7 @@ class PreprocessingPlan:
     """The encoder with the categories that enough people have, and the features left."""
     sigma, threshold = self._sigma(len(self.categories)), self._threshold()
     kept, columns, place = [], [], 0
-    for column in self.encoder.columns:
+    for column in self.marked.columns:
       width = len(column.values) if isinstance(column, Categorical) else 1
       places = np.arange(place, place + width)
       place += width
@@ -213,7 +223,7 @@ class PreprocessingPlan:
         noisy = exact.discrete_gaussian(counts, sigma=sigma, source=source)
         common = (counts > 0) & (noisy >= threshold)
         values = tuple(v for v, c in zip(column.values, common, strict=True) if c)
-        column = dataclasses.replace(column, values=values, origin="bought")
+        column = dataclasses.replace(column, values=values)
         places = places[common]
       columns.append(column)
       kept.append(places)

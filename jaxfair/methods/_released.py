@@ -10,7 +10,7 @@ release/
 The digests detect damage and accidental edits. They are not a signature: anyone who can write the
 folder can also write the digests.
 
-Counters of the abstention rule are no part of a release, which never changes:
+Counters of the abstention rule are not part of a release, which never changes:
 they belong to a deployment (`Released.abstainer`, `jaxfair predict --state`).
 """
 
@@ -189,10 +189,11 @@ class Released:
     others = {SCALER + name: value for name, value in scaler.items()}
     if self.answer_targets is not None:
       others[TARGETS] = self.answer_targets
+    record = dataclasses.asdict(_record(self))
     files = {
-      RECORD: json.dumps(dataclasses.asdict(_record(self)), indent=2).encode(),
+      RECORD: json.dumps(record, indent=2).encode(),
       ARRAYS: _release_files.pack(self.params, others),
-      **_model_card.files(self),
+      **_model_card.files(record, planned=self.answer_targets is not None),
     }
     _release_files.write(pathlib.Path(folder), files)
 

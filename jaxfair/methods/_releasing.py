@@ -31,6 +31,8 @@ from jaxfair.methods._method import (
 from jaxfair.methods._released import Released, load
 from jaxfair.methods._sanitized import read_epsilons
 from jaxfair.pate._attribute import AtTheseVotes, Protection
+from jaxfair.privacy._clipping import refuse_debug_errors
+from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._program_fingerprint import programs
@@ -46,7 +48,7 @@ def release_once(
   *,
   folder: str | pathlib.Path,
   key: Key | None,
-  compute: Callable[[jax.Array, pathlib.Path], Params],
+  compute: Callable[[jax.Array, BitSource, pathlib.Path], Params],
   rehearse: Callable[[jax.Array, pathlib.Path], Params],
 ) -> Released:
   """Releases what `compute` returns, exactly once.
@@ -57,17 +59,20 @@ def release_once(
     data: the people.
     folder: folder of the release.
     key: for tests; from the operating system if None.
-    compute: `(key, work folder) -> parameters` with randomness that is fit
-      for release.
+    compute: `(key, bits, work folder) -> parameters` with randomness that is fit for release; bits
+      are for exact noise on the host.
     rehearse: computes them in its place with a key for tests.
 
   Privacy:
     The event is on the disk, in the release's own ledger and in that of the
     data set, before `compute` is called. Parameters are seen by nobody before
     they are written down, and what is written down is not computed again, with
-    other noise: a run that was stopped has released one set of parameters, not two.
+    other noise: a run that was stopped has released one set of parameters, not two. Key and bits
+    are those of the folder, so that a copy of it, such as a backup, gives the same parameters.
   """
   require_planned(plan, data)
+  if key is None:
+    refuse_debug_errors()
   require_scale(method, disk=data.source is not None, devices=data.mesh is not None)
   assert plan.event is not None
   place = _begun(plan, data, folder, key)
@@ -89,7 +94,7 @@ def release_once(
       like = jax.eval_shape(plan.model.init, jax.random.key(0), one)
       params = store.released(like)
     elif store.for_release:
-      params = compute(store.key, place)
+      params = compute(store.key, store.bits, place)
     else:
       params = rehearse(store.key, place)
     if store.for_release:
@@ -277,7 +282,7 @@ def _described(plan: Plan) -> dict[str, object]:
 
 
 def _plain(settings: NetworkSettings) -> dict[str, Any]:
-  """Settings that can be written down. Two optimizers of one's own are told apart by programs."""
+  """Settings that can be written down. Two custom optimizers are told apart by their programs."""
   found = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
   own = found.get("optimizer")
   if own is not None and not isinstance(own, str):

@@ -21,7 +21,9 @@ from jaxfair.methods._private_groups import (
 )
 from jaxfair.models import _networks
 from jaxfair.pate import _sf_pate
+from jaxfair.pate._answer_noise import give_secret
 from jaxfair.pate._sf_release import Asked, ask
+from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.types import Fit, Key, Model, Params
 
 
@@ -126,10 +128,14 @@ class SfPateS(ProtectsGroups):
     config = dataclasses.replace(plans[0].config, epsilon=epsilons)
     return self._student(plans[0], data, key, config, start=start).fit
 
-  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
-    # Votes get exact noise from the operating system, and are logged.
+  def _release(
+    self, plan: Plan, data: Population, key: jax.Array, bits: BitSource, work: pathlib.Path
+  ) -> Params:
+    # Votes get exact noise, and are logged.
+    answers = work / "answers"
+    give_secret(answers, bits)
     start = self.start(plan, data, key=key)
-    return self._student(plan, data, key, plan.config, start=start, folder=work / "answers").params
+    return self._student(plan, data, key, plan.config, start=start, folder=answers).params
 
   def _protection(self, settings: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     blind = self._hides_labels(settings)

@@ -5,7 +5,6 @@ noise once. The student, its intercepts and its margin between groups are comput
 sum and from public people.
 """
 
-import os
 import pathlib
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -134,9 +133,11 @@ class SoftPate(PrivateMethod):
     bits = np.asarray(jax.random.key_data(jax.random.fold_in(key, 1))).tobytes()
     return Fit(self._computed(plan, data, key, keyed(bits)), None)
 
-  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+  def _release(
+    self, plan: Plan, data: Population, key: jax.Array, bits: BitSource, work: pathlib.Path
+  ) -> Params:
     del work
-    return self._computed(plan, data, key, os.urandom)
+    return self._computed(plan, data, key, bits)
 
   def _computed(self, plan: Plan, data: Population, key: jax.Array, source: BitSource) -> Params:
     """The student, with noise from a source of random bits."""

@@ -29,8 +29,10 @@ from jaxfair.methods._recipe import voting_teachers
 from jaxfair.methods._releasing import PRIVATE
 from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilons
 from jaxfair.methods._vote_epsilons import vote_epsilons
-from jaxfair.methods._vote_rules import confident_rule, fair_answers, total_rho
+from jaxfair.methods._vote_rules import confident_rule, describe_rule, fair_answers, total_rho
 from jaxfair.pate import _attribute
+from jaxfair.pate._answer_noise import give_secret
+from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Key, Params
 
@@ -133,7 +135,7 @@ class Pate(PrivateMethod):
       config,
       event,
       f"{settings.num_teachers} teachers with {part} people each are asked about {most} public "
-      f"people; noise: {rule}.{told}{UNKEPT if unkept else ''}",
+      f"people; {describe_rule(rule)}.{told}{UNKEPT if unkept else ''}",
       abstention=abstention,
       row_norm=settings.row_norm or None,
     )
@@ -200,9 +202,12 @@ class Pate(PrivateMethod):
     truth, classes = self._asked(plan, data).y, plan.sizes.classes
     return known_labels(truth, plan.settings.notion, size=len(truth), num_classes=classes)
 
-  def _release(self, plan: Plan, data: Population, key: jax.Array, work: pathlib.Path) -> Params:
+  def _release(
+    self, plan: Plan, data: Population, key: jax.Array, bits: BitSource, work: pathlib.Path
+  ) -> Params:
     # Finished teachers and given answers are kept while it is under way, so a
     # release that is stopped goes on where it was.
+    give_secret(work / ANSWERS, bits)
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
     # The key and the votes are those of a run that was stopped, and so is the figure.

@@ -1,6 +1,7 @@
 """Rules of answering with a test of consensus: their noise, and answers for a study."""
 
 import math
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -57,6 +58,12 @@ def confident_rule(settings: Any, queries: int, max_rho: float) -> pate.Confiden
     sigma_threshold=settings.test_ratio * sigma,
     sigma_answer=sigma,
   )
+
+
+def describe_rule(rule: Any) -> str:
+  """Name and noise of a rule, for people: "gnmax with sigma 30.9"."""
+  parts = [f"{f.name.replace('_', ' ')} {getattr(rule, f.name):.4g}" for f in fields(rule)]
+  return f"{rule.name} with {', '.join(parts)} (in votes)"
 
 
 def total_rho(budget: accounting.Budget) -> float:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from jaxfair.models._adapters import from_flax, from_haiku
 from jaxfair.models._coupling import check_independent
 from jaxfair.models._dense import logistic, mlp
-from jaxfair.models._features import embed, extractor, with_head
+from jaxfair.models._extractors import extractor
+from jaxfair.models._features import embed, with_head
 from jaxfair.models._fine_tuning import frozen, low_rank
 from jaxfair.models._inference import predict, scores
 from jaxfair.models._losses import cross_entropy, soft_cross_entropy, zero_one

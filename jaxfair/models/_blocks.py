@@ -31,14 +31,14 @@ def image_model(module: nn.Module) -> Model:
     checks.require(
       np.ndim(x_one) == 3,
       f"x_one has shape {np.shape(x_one)}; pass one image [h, w, c], with "
-      "c = 1 for grey ones and without a batch axis",
+      "c = 1 for gray ones and without a batch axis",
     )
     return _initialize(jax.eval_shape(inner.init, key, _as_float(x_one)), key)
 
   def apply(params: Params, x: Array) -> jax.Array:
     checks.require(
       np.ndim(x) == 4,
-      f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for grey ones",
+      f"x has shape {np.shape(x)}; pass a batch of images [n, h, w, c], with c = 1 for gray ones",
     )
     return inner.apply(params, _as_float(x))
 

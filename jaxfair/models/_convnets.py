@@ -42,7 +42,7 @@ def convnet(
   """A convolutional network on [h, w, c] images; by default a small one.
 
   The default, two 3x3 convolutions of stride 2 with 16 and 32 channels and one
-  dense layer, trains on two cores: 28 x 28 grey images and 10 classes make
+  dense layer, trains on two cores: 28 x 28 gray images and 10 classes make
   20,490 parameters.
 
   Weights are drawn from a normal distribution with variance 2 / fan_in before a ReLU (He et al.

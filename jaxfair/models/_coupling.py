@@ -61,7 +61,7 @@ def check_loss(loss: PerExampleLoss, num_classes: int, *, y_one: ArrayLike = 0) 
   Args:
     loss: `(logits [n, C], y [n, ...]) -> [n]`.
     num_classes: C.
-    y_one: a target of the kind that the loss takes, of which only shape and
+    y_one: a target of the kind that the loss takes; only its shape and
       type count: 0 for class ids, 0.0 for a regression, `numpy.zeros(C)` for
       soft targets.
 

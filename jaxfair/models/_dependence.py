@@ -28,7 +28,7 @@ class Mixed(NamedTuple):
 
 
 class Unknown(NamedTuple):
-  """A value of which nothing can be said; why."""
+  """A value that cannot be analyzed, and why."""
 
   reason: str
 

@@ -15,12 +15,6 @@ from jaxfair.data import Dataset
 from jaxfair.data._files import PathLike, cache_folder
 from jaxfair.types import Array, Features, Key, Model, Params
 
-# Spreads of ink of `scattering(moments=...)`: a guess for digits that are written in a box of
-# 20 x 20 pixels, not computed from people.
-DIGIT_SPREADS = (5.5, 3.6)
-SCATTERING = {"scattering": None, "moment_scattering": DIGIT_SPREADS}
-EXTRACTORS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2", *SCATTERING)
-
 
 class Extractor(NamedTuple):
   """A fixed function from images to features, one example at a time.
@@ -38,18 +32,6 @@ class Extractor(NamedTuple):
   def __call__(self, x: Features) -> jax.Array:
     """The features of a batch of images."""
     return self.apply(self.params, x)
-
-
-def extractor(name: str) -> Extractor:
-  """The extractor with this name, as configs refer to it, with default settings."""
-  checks.one_of("features", name, EXTRACTORS)
-  if name in SCATTERING:
-    from jaxfair.models._scattering import scattering
-
-    return scattering(moments=SCATTERING[name])
-  from jaxfair.models._pretrained import pretrained
-
-  return pretrained(name)
 
 
 def embed(

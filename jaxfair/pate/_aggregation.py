@@ -128,10 +128,14 @@ def confident_draws(
 ) -> ConfidentDraws:
   """The test and the noisy counts of `confident_gnmax`, not yet put together.
 
-  Args and privacy as there; `counts` come from `as_counts`.
+  Args and privacy as there; `counts` come from `as_counts`. A threshold that is known beforehand is
+  rounded up to whole votes for discrete noise: float32 would round it down where a share of the
+  teachers came out a little above a whole number, and `accounting` prices the test without that.
   """
   checks.number("threshold", threshold)
   _check_reachable(counts, threshold, sigma_threshold)
+  if not continuous and checks.concrete(threshold):
+    threshold = np.ceil(np.asarray(threshold, np.float64)).astype(np.float32)
   key_test, key_noise, key_ties = _keys(key, 3)
   largest = jnp.max(counts, axis=-1)
   tested = _gaussian(largest, "sigma_threshold", sigma_threshold, key_test, continuous)

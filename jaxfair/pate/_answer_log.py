@@ -66,6 +66,7 @@ class AnswerLog:
     *,
     ledger: str,
     secret: str | None,
+    run: str | None = None,
     with_tests: bool,
     soft: bool,
   ):
@@ -76,6 +77,7 @@ class AnswerLog:
       settings: what must be the same on continuing: the rule, the seed.
       ledger: id of the ledger that pays.
       secret: fingerprint of what the noise comes from; None if it is erased.
+      run: names a new log in the ledger; None draws a name.
       with_tests: whether queries are tested before they are answered.
       soft: whether an answer is a list of values, not one label.
     """
@@ -86,7 +88,7 @@ class AnswerLog:
     self.stretches: list[Stretch] = []
     if not path.exists():
       assert secret is not None, "a log is begun with a secret"
-      self.run = secrets.token_hex(8)
+      self.run = run or secrets.token_hex(8)
       header = {
         "format": KIND.format,
         "version": KIND.version,

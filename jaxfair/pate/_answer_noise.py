@@ -20,7 +20,7 @@ from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.privacy._exact_coins import BitSource, keyed
 
-SECRET = "secret_key"
+SECRET, LENGTH, RUN = "secret_key", 32, 8
 
 
 class Drawn(NamedTuple):
@@ -38,6 +38,9 @@ class Drawn(NamedTuple):
 class NoiseSecret:
   """32 secret bytes; released values depend on them only through noise.
 
+  Attributes:
+    run: what answers are charged as, where `give_secret` has decided it.
+
   Privacy:
     Tags and noise are values of HMAC-SHA256 under the secret for different
     messages: to anyone without the secret they are independent random bits,
@@ -46,8 +49,8 @@ class NoiseSecret:
     noise. Anyone who has the secret can subtract the noise.
   """
 
-  def __init__(self, secret: bytes):
-    self._secret = secret
+  def __init__(self, secret: bytes, run: str | None = None):
+    self._secret, self.run = secret, run
 
   @classmethod
   def of_seed(cls, seed: int) -> "NoiseSecret":
@@ -69,18 +72,19 @@ class NoiseSecret:
     try:
       if begin and not path.exists():
         owner_only(path.parent)
-        write_whole(path, os.urandom(32).hex(), mode=0o600)
+        write_whole(path, os.urandom(LENGTH).hex(), mode=0o600)
       text = path.read_bytes()
     except FileNotFoundError:
       return None
     except OSError as error:
       raise LedgerError(f"cannot use {path} ({error.strerror})") from None
-    if re.fullmatch(rb"[0-9a-f]{64}", text) is None:
+    found = re.fullmatch(rb"([0-9a-f]{64})([0-9a-f]{16})?", text)
+    if found is None:
       raise LedgerError(
         f"{path} is damaged, so no answer can be given again; begin another "
         "folder, which pays for its answers again"
       )
-    return cls(bytes.fromhex(text.decode()))
+    return cls(bytes.fromhex(found[1].decode()), found[2].decode() if found[2] else None)
 
   def fingerprint(self) -> str:
     """Recognizes the secret and does not tell it."""
@@ -101,6 +105,18 @@ class NoiseSecret:
 
   def _keyed(self, message: bytes) -> bytes:
     return hmac.new(self._secret, message, hashlib.sha256).digest()
+
+
+def give_secret(folder: pathlib.Path, source: BitSource) -> None:
+  """Begins a folder of answers with a secret from `source`, if it has not begun.
+
+  For a release that is charged as a whole before the folder is made. If the folder is made again,
+  from the same source, the same votes get the same answers under the same charge.
+  """
+  path = folder / "private" / SECRET
+  if not path.exists() and not (folder / "answers.jsonl").exists():
+    owner_only(path.parent)
+    write_whole(path, source(LENGTH + RUN).hex(), mode=0o600)
 
 
 def erase_secret(folder: pathlib.Path) -> None:

@@ -136,6 +136,7 @@ class Answerer:
         self._settings,
         ledger=ledger.id,
         secret=self._secret.fingerprint() if self._secret else None,
+        run=self._secret.run if self._secret else None,
         with_tests=rule.test is not None,
         soft=rule.soft,
       )

@@ -99,7 +99,7 @@ def train_teachers(
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-  """One ensemble, of which any teachers can be trained."""
+  """One ensemble; any subset of its teachers can be trained."""
 
   model: Model
   loss: PerExampleLoss

@@ -35,7 +35,7 @@ def weights_of(
   Args:
     squared: [leaves, n] squared norms of the gradients.
     largest: [leaves, n] from `_factor_norms.largest_norms`.
-    params: of which they are gradients.
+    params: the parameters that the gradients belong to.
     l2_clip: bound on the norm of one example's contribution.
     per_layer: see `clipped_grad`.
     rule: see `clipped_grad`.

@@ -191,6 +191,19 @@ def refuse_64_bit_mode() -> None:
   )
 
 
+def refuse_debug_errors() -> None:
+  """Raises where JAX would end a release because of one person's broken record.
+
+  That it ended would reveal the record; left out and counted, it affects nothing else.
+  """
+  for name in ("jax_debug_nans", "jax_debug_infs"):
+    checks.require(
+      not getattr(jax.config, name),
+      f"{name} is on, so a single broken record would end a release, which reveals it; turn it off "
+      f"for the release: jax.config.update({name!r}, False)",
+    )
+
+
 def _check_precision(params: Params) -> None:
   """Raises for short floats: their rounding is above the margin, 2^-9 for one."""
   leaves = jax.tree.leaves(params)

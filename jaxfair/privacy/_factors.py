@@ -73,7 +73,7 @@ class Product:
 
 
 Part = Whole | Product
-Leaf: TypeAlias = Array | jax.ShapeDtypeStruct  # a parameter, of which shape and type count
+Leaf: TypeAlias = Array | jax.ShapeDtypeStruct  # a parameter; only its shape and type are read
 # Accelerators multiply float32 matrices in fewer digits unless told otherwise: norms would be off
 # by far more than is allowed for, and a clipped gradient would leave its bound in the sum.
 PRECISION = jax.lax.Precision.HIGHEST

@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 
   Attributes:
     rows: [max_batch] row numbers; 0 where `mask` is False.
-    mask: [max_batch] which of them are in the batch.
+    mask: [max_batch] whether each of these rows is in the batch.
   """
 
   rows: Array

@@ -213,7 +213,7 @@ class _Reader:
     self.sites.append(dataclasses.replace(site, loops=around.loops, tap=tap, source=source))
 
   def _look(self, equation: core.JaxprEqn, values: list[Value]) -> None:
-    """Notes an operation that looks short rows up, in a table that is no constant."""
+    """Notes a look-up by short row numbers in a table that is not constant."""
     tables = values[:1] if equation.primitive.name == "gather" else values
     if any(table.origin is not None for table in tables):
       self.short_rows |= _jaxpr.looks_up_short_rows(equation)

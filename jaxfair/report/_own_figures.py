@@ -18,7 +18,7 @@ def chart(figure: Figure | OwnFigure, table: Table, *, folder: pathlib.Path | No
   Args:
     figure: from a study.
     table: all rows of a run.
-    folder: keeps a figure of one's own there as well, as NAME.png or NAME.html.
+    folder: also keeps the study's own figures there, as NAME.png or NAME.html.
 
   Raises:
     ArgumentError: if the function returned something else than a figure.

@@ -69,7 +69,7 @@ def _answer(run: Run) -> str:
   found = explanation.explain(run.plan, run.table, command=f"jaxfair run {run.folder}/config.toml")
   if not found:
     return ""
-  told = [_marked(line) for line in explanation.sentences(explanation.hardest(found))]
+  told = [_marked(line) for line in explanation.sentences(explanation.hardest(found), found)]
   return f'<section class="answer">{"".join(f"<p>{line}</p>" for line in told)}</section>'
 
 

@@ -109,7 +109,7 @@ def _draw(figure: Figure, axis: object, panel: _series.Panel) -> None:
   if figure.log_y:
     axis.set_yscale("log")
   if figure.reference is not None:
-    axis.axhline(figure.reference, color="grey", linewidth=1, linestyle=":")
+    axis.axhline(figure.reference, color="gray", linewidth=1, linestyle=":")
   axis.set_xlabel(_text(_series.axis_title(figure, "x")))
   axis.set_ylabel(_text(_series.axis_title(figure, "y")))
   axis.set_title(_text(panel.title), fontsize=10, loc="left")

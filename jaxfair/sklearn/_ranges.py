@@ -1,4 +1,4 @@
-"""Scaling by declared ranges: nothing is learnt from the people."""
+"""Scaling by declared ranges: nothing is learned from the people."""
 
 from typing import Any
 

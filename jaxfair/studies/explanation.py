@@ -20,6 +20,7 @@ from jaxfair.experiments._table import Table
 from jaxfair.experiments._words import named
 from jaxfair.fairness import _intervals
 from jaxfair.studies.advice import advise
+from jaxfair.studies.method_settings import RELEASED
 from jaxfair.studies.reasons import REASONS
 
 # Column -> its unit, and what one of it is called.
@@ -30,6 +31,7 @@ COSTS = {
   "loss": (1.0, "nats of loss"),
   "loss_of_money": (1.0, "dollars a year"),
 }
+MOST_GROUPS = 3  # of the released model, in a sentence
 NOTABLE = 1.1  # times everybody's value
 
 
@@ -141,8 +143,13 @@ def hardest(found: Sequence[NonPrivateExplanation]) -> NonPrivateExplanation:
   return max(known, key=lambda one: float(one.payer.cost.estimate))
 
 
-def sentences(one: NonPrivateExplanation) -> list[str]:
-  """Who pays and how much; why; what to try."""
+def sentences(one: NonPrivateExplanation, found: Sequence[NonPrivateExplanation] = ()) -> list[str]:
+  """Who pays and how much; why; what to try.
+
+  Args:
+    one: the setting that is told.
+    found: all settings; what the released model among them costs is told as well.
+  """
   payer, least = one.payer, one.costs[-1]
   at = _told(one.setting)
   if one.useless:
@@ -164,6 +171,16 @@ def sentences(one: NonPrivateExplanation) -> list[str]:
     first += (
       f" By loss, {one.by_loss} pays most: loss also counts how sure the model is, accuracy only "
       "whether it is right."
+    )
+  released = [other for other in found if other.setting.get("method") == RELEASED]
+  if released and released[0] is not one:
+    costs = ", ".join(
+      f"{_number(group.cost.estimate)}{'' if i else f' {one.unit}'} from {group.name}{_size(group)}"
+      for i, group in enumerate(released[0].costs[:MOST_GROUPS])
+    )
+    first += (
+      f" The released model itself takes {costs}, on one set of test people: one model cannot tell "
+      "cost from chance."
     )
   return [first, _why(one), f"What to try: {one.advice}"]
 

@@ -2,14 +2,17 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import pathlib
 import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from jaxfair import accounting, checks, privacy
+from jaxfair.privacy._clipping import refuse_debug_errors
 from jaxfair.training import _hosts, _peers
 from jaxfair.training._checkpoints import Checkpoints
 from jaxfair.training._dp_sgd import DpSgdProgram
@@ -136,7 +139,9 @@ def train_to_budget(
   if mesh is not None and config.shards is None:
     config = dataclasses.replace(config, shards=shards_for(people.size))
   config.check(model, loss, people)
-  if key is not None:
+  if key is None:
+    refuse_debug_errors()
+  else:
     checks.one_key("key", key)
   size = people.size
   config = calibrate(config, size, epsilon=epsilon, delta=delta)
@@ -146,6 +151,9 @@ def train_to_budget(
   with contextlib.ExitStack() as stack:
     stack.enter_context(_hosts.together(_remedy(folder)))
     stack.enter_context(_peers.watched(_remedy(folder)))
+    described = _described(config, epsilon, delta, size)
+    told = {**described, "digest of the key": None if key is None else _digest(key)}
+    _hosts.require_same(told, "make the same call in all processes")
     if folder is None:
       chosen = _hosts.key_from_first(privacy.os_key) if key is None else key
       for_release = key is None
@@ -154,7 +162,7 @@ def train_to_budget(
       params, trace = training.run(chosen, None)
     else:
       folder = pathlib.Path(folder)
-      private, described = training.private(), _described(config, epsilon, delta, size)
+      private = training.private()
       traced = programs(model, loss, people, config)
 
       def charged() -> Any:
@@ -177,6 +185,11 @@ def train_to_budget(
 def shards_for(num_examples: int) -> int:
   """How many shards n people are dealt to: 64, or the largest power of two that leaves two each."""
   return int(min(SHARDS, max(1, 2 ** ((num_examples // 2).bit_length() - 1))))
+
+
+def _digest(key: Key) -> str:
+  """Recognizes a key of the caller, which is not for release."""
+  return hashlib.sha256(np.asarray(jax.random.key_data(key)).tobytes()).hexdigest()[:12]
 
 
 def _remedy(folder: str | pathlib.Path | None) -> str:

@@ -5,7 +5,7 @@ folder/
   released.npz       the parameters of a finished release, leaf by leaf
   private/           readable by its owner only; not for release
     run.json         which training this is
-    secret_key       anyone who has it can subtract the noise
+    secret_key       of a training and of exact noise: anyone who has it can subtract the noise
     step-00000100/   state and non-private trace after 100 steps
 
 When a release is finished, everything in private/ but run.json is erased.
@@ -30,6 +30,7 @@ from jaxfair import checks, privacy
 from jaxfair._whole_files import owner_only, sync_folder, write_whole
 from jaxfair.accounting import _state_folder
 from jaxfair.accounting._locked_file import LedgerError
+from jaxfair.privacy._exact_coins import BitSource, keyed
 from jaxfair.training import _hosts
 from jaxfair.training._checkpoint_files import (
   checkpointer,
@@ -43,6 +44,7 @@ from jaxfair.types import Key, Params, PyTree
 
 RECORD, SECRET, RELEASED = "run.json", "secret_key", "released.npz"
 BEGUN = ("secret_key", "secret_key.partial", "run.json.partial")
+EXACT = 32  # secret bytes
 KEPT = 2  # checkpoints; the one before the last survives a crash while saving
 
 
@@ -77,11 +79,13 @@ class Checkpoints:
       key: the caller's key, or None for one that is drawn and kept here.
       programs: what is trained, from `training._program_fingerprint`.
     """
+    described = json.loads(json.dumps(described, default=_number))
     self._folder, self._root = folder, folder / "private"
     self._private = private
     known = self._root / RECORD
     self.finished = False
     self._key: jax.Array | None = None
+    self._exact: list[int] = []
     if known.exists():
       owner_only(self._root)
       record = json.loads(known.read_text(encoding="utf-8"))
@@ -89,7 +93,7 @@ class Checkpoints:
       self.for_release = record["for_release"]
       self.finished = record.get("finished", False)
       if not self.finished:
-        self._key = _load_key(self._root / SECRET)
+        self._key, self._exact = _load_secret(self._root / SECRET)
       self._require_same(record, described, key)
       _require_programs(record, programs, folder)
       return
@@ -101,8 +105,9 @@ class Checkpoints:
     self.run_id = secrets.token_hex(8)
     self.for_release = key is None
     self._key = privacy.os_key() if key is None else key
+    self._exact = list(os.urandom(EXACT)) if self.for_release else []
     words = np.asarray(jax.random.key_data(self._key)).tolist()
-    write_whole(self._root / SECRET, json.dumps(words), mode=0o600)
+    write_whole(self._root / SECRET, json.dumps([*words, *self._exact]), mode=0o600)
     record = {
       "run_id": self.run_id,
       "for_release": self.for_release,
@@ -131,6 +136,7 @@ class Checkpoints:
     self.run_id, self.for_release = told["run_id"], told["for_release"]
     self.finished = told["finished"]
     self._key = None if told["key"] is None else _as_key(told["key"])
+    self._exact = []
     return self
 
   @property
@@ -138,6 +144,18 @@ class Checkpoints:
     """The training's key, until the release is finished."""
     assert self._key is not None, "a finished release has no key"
     return self._key
+
+  @property
+  def bits(self) -> BitSource:
+    """Bits of exact noise on the host, for a release that is not finished.
+
+    Privacy:
+      They follow from 32 bytes of the operating system that are kept beside the key, and the data
+      must be those that the folder was begun with. A release that is computed again, also in a
+      folder that was restored from a backup, therefore has the noise of the first time.
+    """
+    assert self._exact, "only a release that is not finished has bits"
+    return keyed(bytes(self._exact))
 
   def save(self, step: int, state: PyTree) -> None:
     """Saves the state after a number of steps; complete or not at all.
@@ -207,7 +225,7 @@ class Checkpoints:
       record = json.loads(known.read_text(encoding="utf-8"))
       record |= {"finished": True, "data": self._lasting_fingerprint()}
       write_whole(known, json.dumps(record, indent=2), mode=0o600)
-      self.finished, self._key = True, None
+      self.finished, self._key, self._exact = True, None, []
     rest = [path for path in self._root.iterdir() if path.name != RECORD]
     for path in sorted(rest, key=lambda path: not path.name.startswith(SECRET)):
       if path.is_dir():
@@ -239,7 +257,7 @@ class Checkpoints:
     self, record: dict[str, Any], described: Mapping[str, object], key: Key | None
   ) -> None:
     folder = self._folder
-    for name, value in json.loads(json.dumps(described)).items():
+    for name, value in described.items():
       if record["described"].get(name) != value:
         raise CheckpointError(
           f"{folder} holds a training with {name}="
@@ -319,8 +337,15 @@ def _same_key(first: jax.Array, second: jax.Array) -> bool:
   return np.array_equal(jax.random.key_data(first), jax.random.key_data(second))
 
 
-def _load_key(path: pathlib.Path) -> jax.Array:
-  return _as_key(json.loads(path.read_text(encoding="utf-8")))
+def _number(value: Any) -> Any:
+  """A number of NumPy or JAX as JSON has it."""
+  return np.asarray(value).item()
+
+
+def _load_secret(path: pathlib.Path) -> tuple[jax.Array, list[int]]:
+  """The key, and the bytes of exact noise."""
+  words = json.loads(path.read_text(encoding="utf-8"))
+  return _as_key(words[:2]), words[2:]
 
 
 def _as_key(words: list[int]) -> jax.Array:

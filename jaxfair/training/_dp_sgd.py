@@ -206,7 +206,7 @@ class DpSgdProgram(Program):
     """The sums over the people of one device's batch.
 
     Args:
-      config: of which only what is static is read.
+      config: only its static fields are read.
       given: parameters, clip bound, gradient of the penalties inside the clip, key of the views,
         state of the group rule.
       batch: rows of the people that are held, and who takes part.

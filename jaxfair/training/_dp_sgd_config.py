@@ -129,6 +129,10 @@ class DpSgdConfig:
         "group_rule out for a Source",
       )
       checks.ids("group", examples.group, self.group_rule.num_groups)
+      checks.require(
+        np.ndim(examples.y) == 1 and jnp.result_type(examples.y).kind in "biu",
+        "group_rule is for class ids, and y holds other values; pass whole numbers, [n]",
+      )
     self.sampler(size)
     check_per_example(model, loss, examples)
 

@@ -221,7 +221,7 @@ class FitProgram(Program):
     return feed._replace(rows=None), inputs._replace(examples=people)
 
   def check_read(self, people: Examples) -> None:
-    """Refuses what `check_examples` refuses; an empty batch is a normal step."""
+    """Applies `check_examples` to a batch; an empty batch is a normal step."""
     if people.size:
       check_examples(self.model, people)
 

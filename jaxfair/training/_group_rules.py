@@ -63,7 +63,7 @@ def count_people(
   group: jax.Array, categories: Categories, mask: jax.Array, num_groups: int
 ) -> jax.Array:
   """[groups, categories] numbers of people; one person moves one of them by one."""
-  shape = (num_groups, categories.number)
+  shape, group = (num_groups, categories.number), jnp.asarray(group, jnp.int32)
   cells = group * shape[1] + categories.ids
   inside = mask & (group >= 0) & (group < shape[0])
   counts = jax.ops.segment_sum(jnp.where(inside, 1.0, 0.0), cells, shape[0] * shape[1])
@@ -87,8 +87,11 @@ def own_bounds(
 
 
 def with_groups(y: Array, group: Array, num_groups: int) -> Array:
-  """Class and group in one id, y G + group, which a loss can take apart."""
-  return y * num_groups + group
+  """Class and group in one id, y G + group, which a loss can take apart.
+
+  In int32: of 8-bit class ids the products would wrap around and come apart as other classes.
+  """
+  return jnp.asarray(y, jnp.int32) * num_groups + jnp.asarray(group, jnp.int32)
 
 
 class _NoisyCounts:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -59,6 +59,26 @@ def from_first(function: Callable[[], Any]) -> Any:
   return told["value"]
 
 
+def require_same(told: Mapping[str, Any], remedy: str) -> None:
+  """Raises in a process that was told something else than the first one.
+
+  Privacy:
+    Processes that clip to another bound than the noise is scaled to, that take other steps than
+    are charged, or that draw noise from keys of their own, break the guarantee of all of them.
+  """
+  if jax.process_count() == 1:
+    return
+  own = json.loads(json.dumps(told, default=str))
+  first = from_first(lambda: own)
+  for name in {**first, **own}:
+    one, other = first.get(name, "missing"), own.get(name, "missing")
+    checks.require(
+      one == other,
+      f"{name} is {checks.shown(one)} in the first process and {checks.shown(other)} in process "
+      f"{jax.process_index() + 1}; {remedy}",
+    )
+
+
 def key_from_first(draw: Callable[[], jax.Array]) -> jax.Array:
   """A key that the first process draws, in every process.
 
@@ -83,7 +103,7 @@ def local(tree: PyTree, mesh: Mesh) -> PyTree:
 
 
 def joined(own: np.ndarray) -> np.ndarray:
-  """Rows of which every process has some, and zeros for the others."""
+  """Rows that are spread over the processes, with zeros for those that other processes hold."""
   from jax.experimental import multihost_utils
 
   whole: np.ndarray = np.max(multihost_utils.process_allgather(own), axis=0)

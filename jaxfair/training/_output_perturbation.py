@@ -117,6 +117,7 @@ def output_perturbation(
   config: OutputPerturbationConfig = OutputPerturbationConfig(),
   *,
   key: Key | None = None,
+  source: exact.BitSource = os.urandom,
 ) -> Fit:
   """Releases a regularized linear classifier with calibrated noise.
 
@@ -128,8 +129,8 @@ def output_perturbation(
     examples: the private data. Rows are projected into the ball of radius
       `row_norm`, so that the bound holds whatever they are.
     config: settings.
-    key: for the noise, in studies. None takes every bit from the operating
-      system, as a release needs.
+    key: for the noise, in studies. None takes every bit from `source`, as a release needs.
+    source: source of random bits; the operating system by default.
 
   Returns:
     `Fit(params, NonPrivateOptimum)`. More draws of the noise for a study:
@@ -166,7 +167,6 @@ def output_perturbation(
   flat = bound_rows(people.x.reshape(size, -1), config.row_norm)
   people = people._replace(x=flat.reshape(examples.x.shape))
   settings = SolveConfig(weight_decay=config.weight_decay, tolerance=config.tolerance)
-  source: exact.BitSource = os.urandom
   key_start = jax.random.key(0)  # the optimum does not depend on the start
   if key is not None:
     key_start, key_noise = jax.random.split(key)

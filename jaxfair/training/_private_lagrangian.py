@@ -308,9 +308,9 @@ class _Priced:
 
 
 def _bounded(values: jax.Array, bound: float) -> jax.Array:
-  """Within the bound; 0 for what is no number.
+  """The value within the bound, or 0 if it is NaN.
 
-  No noise hides a NaN: it would tell in whose sum its person is.
+  No noise hides a NaN: the sum that is NaN would reveal the group of its person.
   """
   clipped = jnp.clip(values, -bound, bound)
   return jnp.where(jnp.isnan(clipped), 0.0, clipped)

@@ -30,7 +30,7 @@ _NAMES = ("name", "ctx_mesh")  # of a nested program: no part of what it does
 def programs(model: Model, loss: PerExampleLoss, examples: Examples, config: Any) -> dict[str, str]:
   """Fingerprints of what a training consists of, as one resumes it by.
 
-  Gradients are traced along, so that a rule of one's own for them counts. No
+  Gradients are traced as well, so that custom derivative rules count. No
   value of the people is used, only shapes.
 
   Args:

@@ -240,3 +240,20 @@ def test_processes_share_a_ledger_and_a_kill_loses_no_charge(root):
   for name, count in told.items():
     assert {f"{name}: {i}" for i in range(count + 1)} <= ids
   assert book().charge(EVENT, id="after", relation=PERSON)
+
+
+def test_a_budget_is_not_walked_around_by_another_relation_or_unit():
+  other = Relation.REPLACE_ONE
+  book().charge(EVENT, id="before", relation=other)
+  book().set_budget((1.0, 1e-5), relation=PERSON)
+  for options in ({"relation": other}, {"relation": PERSON, "unit": "one household"}):
+    with pytest.raises(BudgetError, match="does not limit; set one"):
+      book().require_affordable(EVENT, **options)
+    with pytest.raises(BudgetError, match="does not limit; set one"):
+      book().charge(EVENT, id="new", **options)
+    with pytest.raises(BudgetError, match="does not limit; set one"), book().opened(**options):
+      pass
+  assert not book().charge(EVENT, id="before", relation=other)  # as a release that is continued
+  book().charge(EVENT, id="within", relation=PERSON)
+  book().set_budget((2.0, 1e-5), relation=other)
+  book().charge(EVENT, id="new", relation=other)

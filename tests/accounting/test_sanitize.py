@@ -83,6 +83,17 @@ def test_the_confidence_is_kept():
   assert held < 200  # noise was added
 
 
+@pytest.mark.slow
+def test_the_margin_covers_the_noise_on_the_scale():
+  plan = dataclasses.replace(PLAN, confidence=0.99, sigma_cost=1.0, sigma_scale=1.0 / PLAN.beta)
+  parts = [_sanitize._labels(COUNTS, 30.0, plan.order, False)]
+  cost = parts[0].cost
+  draws = np.random.default_rng(0).normal(size=(600, 2))
+  held = sum(_sanitize._upper_bound(parts, pair, plan) >= cost for pair in draws)
+  # Fewer than this has probability below 1e-6 if the chance is 0.99.
+  assert stats.binom.ppf(1e-6, 600, 0.99) < held < 600
+
+
 def test_a_cap_on_answers_costs_less_than_all():
   # A wide test: it costs little, and labels count up to the cap.
   test = {"threshold": 220.0, "sigma_threshold": 100.0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import vote_references as reference
-from jaxfair.accounting import _ladders
+from jaxfair.accounting import _margin_costs
 from jaxfair.accounting import _smooth_sensitivity as smooth
 
 BETA = 0.3
@@ -12,15 +12,15 @@ BETA = 0.3
 
 def margin_case(teachers, classes, sigma, order):
   counts = reference.histograms(teachers, classes)
-  ladder = _ladders.margin_ladder(
+  ladder = _margin_costs.margin_ladder(
     num_teachers=teachers, num_classes=classes, sigma=sigma, order=order
   )
-  return counts, ladder, _ladders.margin_rungs(counts, sigma=sigma)
+  return counts, ladder, _margin_costs.margin_rungs(counts, sigma=sigma)
 
 
 def threshold_case(teachers, classes, sigma, order):
   counts = reference.histograms(teachers, classes)
-  ladder = _ladders.threshold_ladder(
+  ladder = _margin_costs.threshold_ladder(
     num_teachers=teachers, threshold=0.7 * teachers, sigma=sigma, order=order
   )
   return counts, ladder, counts.max(axis=1)
@@ -87,7 +87,7 @@ def test_many_queries_moved_by_one_teacher(most):
   rng = np.random.default_rng(0)
   teachers, classes, queries, sigma, order = 15, 3, 40, 1.2, 4.0
   cost, log_scale = [], []
-  ladder = _ladders.margin_ladder(
+  ladder = _margin_costs.margin_ladder(
     num_teachers=teachers, num_classes=classes, sigma=sigma, order=order
   )
   for _ in range(150):
@@ -100,7 +100,7 @@ def test_many_queries_moved_by_one_teacher(most):
       if changed:
         votes[0] = rng.integers(classes, size=queries)
       counts = np.stack([np.bincount(column, minlength=classes) for column in votes.T])
-      rungs = _ladders.margin_rungs(counts, sigma=sigma)
+      rungs = _margin_costs.margin_rungs(counts, sigma=sigma)
       total = part_of(ladder, rungs, most).cost
       largest = np.sort(ladder.costs[rungs])[-int(min(most, queries)) :]
       assert total == pytest.approx(largest.sum(), rel=1e-12)
@@ -116,7 +116,7 @@ def test_many_queries_moved_by_one_teacher(most):
 
 def test_window_maxima_are_those_of_a_loop():
   rng = np.random.default_rng(1)
-  ladder = _ladders.Ladder(rng.random(57), 3)
+  ladder = _margin_costs.Ladder(rng.random(57), 3)
   local = smooth.local_sensitivity(ladder)
   for j in range(57):
     near = ladder.costs[max(0, j - 3) : j + 4]

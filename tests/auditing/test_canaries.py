@@ -9,18 +9,16 @@ import numpy as np
 import optax
 import pytest
 
+from helpers.crowds import crowd
 from jaxfair import auditing, checks, data, models, training
 from jaxfair.privacy._clip_factors import ROUNDING_MARGIN
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.training import DpSgdConfig, dp_sgd
-from jaxfair.types import Examples
 
 
 def people(shape=(4,), n=30, dtype=np.float32):
-  rng = np.random.default_rng(0)
-  x = rng.normal(size=(n, *shape))
-  y = rng.integers(0, 3, n).astype(np.int32)
-  return Examples((4 * x).astype(dtype), y, np.zeros(n, np.int32))
+  own = crowd(n, shape, classes=3, scale=4.0)
+  return own._replace(x=own.x.astype(dtype))
 
 
 def added(examples, model=models.logistic(3), num_canaries=6, **settings):

@@ -45,6 +45,20 @@ def test_noise_for_a_budget_keeps_it(jaxfair):
   assert "one person added or removed (pld)" in ended.out
 
 
+def test_bands_that_draw_everybody_cost_one_gaussian(jaxfair):
+  """Twenty parts, each drawn whole in 5 of 100 steps: noise 4 five times over."""
+  given = "--noise-multiplier 4 --delta 1e-5 --steps 100 --sampling-rate 0.05 --bands 20"
+  ended = jaxfair("account", "dp-sgd", *given.split())
+  assert ended.code == 0, ended.err
+  epsilon = number("epsilon", ended.out)
+  assert (
+    gaussian_delta(4 / np.sqrt(5), epsilon) <= 1e-5 < gaussian_delta(4 / np.sqrt(5), 0.99 * epsilon)
+  )
+  ended = jaxfair("account", "dp-sgd", *given.replace("20", "21").split())
+  assert ended.code == 2
+  assert "use at most 20 bands" in ended.err
+
+
 def test_the_cost_of_given_noise(jaxfair):
   ended = jaxfair(
     "account",

@@ -117,6 +117,7 @@ def test_decisions(jaxfair, districts, tmp_path):
     (["--at-most-loss", "5"], "pass --epsilon, or --at-most-loss together"),
     (["--remedy", "prayer"], "remedy='prayer' is not known"),
     (["--column", "pupils"], "'pupils' is not a column"),
+    (["--rule", "minority-language"], "no column 'citizens', which minority-language reads"),
     (["--column", "name"], "'name' holds text"),
     (["--names", "town"], "names 'town' is not a column"),
     (["--region", "county"], "region 'county' is not a column"),

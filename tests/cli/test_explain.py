@@ -1,5 +1,7 @@
 """`jaxfair explain`: one answer for every method, and one line for what is no such run."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -94,7 +96,8 @@ def test_the_command_to_try_names_what_it_needs_and_what_it_charges():
 def test_the_page_names_the_same_group_in_the_same_words(run):
   folder = run(rows("dp_sgd", 1.0, women=0.04, men=0.01, **CLIPPED))
   page = report.write(_reading.read_run(folder)).read_text()
-  first, why, tip = explanation.sentences(explanation.hardest(explanation.explain_run(folder)))
+  found = explanation.explain_run(folder)
+  first, why, tip = explanation.sentences(explanation.hardest(found), found)
   assert first in page
   assert why in page
   assert tip.split("`")[0] in page
@@ -136,6 +139,15 @@ def test_one_model_alone_blames_nobody(run):
   found = explanation.explain_run(run(alone, repeated))
   assert "one model cannot tell" in explanation.sentences(found[0])[0]
   assert explanation.hardest(found).setting["epsilon"] == 4.0
+
+
+def test_the_cost_of_the_released_model_is_told_beside_that_of_its_method(run):
+  alone = [row for row in rows("released model", 1.0, women=0.2, men=0.1) if row["seed"] == 0]
+  found = explanation.explain_run(run(rows("dp_sgd", 1.0, women=0.0, men=0.0), alone))
+  first, *_ = explanation.sentences(explanation.hardest(found), found)
+  assert "nobody beyond chance" in first
+  told = r"The released model itself takes [\d.]+ points of accuracy from women \(n = 100\), 9.75 "
+  assert re.search(told + r"from men \(n = 200\), on one set", first)
 
 
 def test_a_useless_model_explains_nothing(jaxfair, run):

@@ -14,6 +14,7 @@ from jaxfair import accounting, data, methods, training
 from jaxfair.cli import _hosts
 from jaxfair.experiments import _cells, _registry, _runs, _study
 from jaxfair.methods import _buying
+from jaxfair.training import _hosts as shared_hosts
 
 USUAL = ("train", "people.csv", "--label", "hired", "--group", "sex", "--epsilon", "1")
 
@@ -179,3 +180,23 @@ def test_other_hosts_join_the_release_with_the_run_s_key(tmp_path, monkeypatch):
   assert more == {"folder": tmp_path}
   own = _cells.root_key(made, tmp_path)
   np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(own))
+
+
+def test_hosts_with_other_configs_are_refused(tmp_path, monkeypatch):
+  """A config may extend another, or name public people: a file that only one host has changed."""
+  hiring.write(tmp_path / "people.csv")
+  public = tmp_path / "public.csv"
+  public.write_text("a")
+  study, values = _registry.find("methods"), {"release_epsilon": 1.0, "public_csv": str(public)}
+  values |= {"data": {"csv": str(tmp_path / "people.csv"), "label": "hired", "group": "sex"}}
+  told = []
+  monkeypatch.setattr(shared_hosts, "require_same", lambda *words: told.append(words[0]))
+  for clip, text in ((1.0, "a"), (1000.0, "a"), (1.0, "b")):
+    public.write_text(text)
+    settings = {"settings": {"dp_sgd": {"l2_clip": clip}}}
+    _hosts.require_same(_runs.plan(study, {"study": "methods", **values, **settings}))
+  first, other, edited = told
+  (line,) = {name for name in first if first[name] != other[name]}
+  assert other[line] == "l2_clip = 1000.0"
+  (line,) = {name for name in first if first[name] != edited[name]}
+  assert first[line].startswith(f"{public} has the digest")

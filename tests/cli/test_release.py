@@ -65,6 +65,9 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   assert told.out.splitlines() == ["row,prediction", "1,yes", "2,no", told.out.splitlines()[3]]
   assert "1 rows have a value of 'job' that the model has not seen" in told.err
 
+  write_table(tmp_path / "nobody.csv", {"skill": [], "job": [], "age": []})
+  assert "a header alone" in jaxfair("predict", folder / "release", "nobody.csv").err
+
   assert jaxfair("export", folder / "release").code == 0
   program = jax.export.deserialize(bytearray((tmp_path / "model.stablehlo").read_bytes()))
   labels, _ = program.call(np.array([[30, 3, 1, 0], [40, -3, 0, 0]], np.float32))
@@ -85,3 +88,7 @@ def test_mistakes_are_one_line(refused, people, tmp_path):
   assert "no complete release" in refused("predict", tmp_path, "new.csv")
   assert "an existing folder" in refused("predict", tmp_path, "new.csv", "--out", "no/a.csv")
   assert "no complete release" in refused("export", tmp_path)
+  assert "would overwrite" in refused("predict", tmp_path, "new.csv", "--out", "./new.csv")
+  assert "--set stepps: unknown" in refused("release", *ASKED, "--set", "stepps=3")
+  assert "--range 'age=9:1' must" in refused("release", *ASKED, "--range", "age=9:1")
+  assert "not one of data.write_source" in refused("train", tmp_path, "--epsilon", "1")

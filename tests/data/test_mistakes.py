@@ -99,6 +99,12 @@ MISTAKES = {
     "column 'note' is empty; name it in drop=",
     {"drop": ["note"]},
   ),
+  "empty columns at the end of every line": (
+    text().replace("\n", ",,\n"),
+    {},
+    "column 'column_4', 'column_5' are empty; name each in drop=",
+    {"drop": ["column_4", "column_5"]},
+  ),
   "constant column": (
     text(country=["US"] * ROWS),
     {},

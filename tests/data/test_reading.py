@@ -37,6 +37,10 @@ def test_how_a_file_is_written_is_found_out(tmp_path, separator, decimal, encodi
   same(read_table(path))
   options = {"separator": separator, "decimal": decimal, "encoding": encoding}
   same(read_table(path, **options))
+  if encoding == "utf-16":  # without a byte order mark, as some databases write it
+    for order in ("utf-16-le", "utf-16-be"):
+      path.write_bytes(text.encode(order))
+      same(read_table(path))
   _, layout = _reading.read_file(path)
   assert (layout.separator, layout.decimal) == (separator, decimal)
   assert layout.encoding == ("cp1252" if encoding == "cp1252" else "utf-8")

@@ -7,7 +7,8 @@ import pytest
 
 from jaxfair import checks, studies
 from jaxfair.experiments import _registry, mean
-from jaxfair.experiments._quotes import Quote, quotes_beside, read_claims, read_quotes
+from jaxfair.experiments._claims import read_claims
+from jaxfair.experiments._quotes import Quote, quotes_beside, read_quotes
 from jaxfair.experiments._quotes import split_places as places
 
 GOOD = """

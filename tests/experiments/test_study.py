@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxfair import checks, experiments
 from jaxfair.experiments import Study, Table, _config, _registry, bars, lines, mean, points, summary
-from jaxfair.experiments._quotes import Claim
+from jaxfair.experiments._claims import Claim
 from jaxfair.experiments._study import cell_name, check_claims, check_columns
 
 settings = st.dictionaries(

@@ -1,17 +1,20 @@
-"""The table of packages in docs/architecture.md, made of what it describes.
+"""The tables of packages and of methods in docs/architecture.md, made of what they describe.
 
-The order is that of the import-linter layers in setup.cfg, the words are the
-packages' own docstrings. `python tests/helpers/architecture.py` writes it.
+The order of packages is that of the import-linter layers in setup.cfg, methods have that of their
+registry, the words are the docstrings. `python tests/helpers/architecture.py` writes both.
 """
 
 import ast
 import configparser
+import inspect
 import pathlib
 import re
+from collections.abc import Iterable
+
+from jaxfair import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- packages -->\n", "<!-- end of packages -->\n"
 
 
 def layers() -> list[list[str]]:
@@ -33,22 +36,39 @@ def docstring(name: str) -> tuple[str, str]:
   return claim, " ".join(rest)
 
 
-def table() -> str:
-  rows = ["| package | what it is | what else to know |", "|---|---|---|"]
+def packages() -> Iterable[tuple[str, ...]]:
+  """The rows of the table of packages, its head first."""
+  yield "package", "what it is", "what else to know"
   for layer in layers():
     for name in layer:
-      claim, rest = docstring(name)
-      rows.append(f"| `{name}` | {claim} | {rest} |")
-  return "\n".join(rows) + "\n"
+      yield (f"`{name}`", *docstring(name))
 
 
-def page_with_table() -> str:
-  """The page, with the table as it should be."""
+def methods_by_name() -> Iterable[tuple[str, ...]]:
+  """The rows of the table of methods, its head first."""
+  yield "method", "what it is", "file"
+  for name, method in methods.METHODS.items():
+    told = inspect.getdoc(type(method))
+    assert told, f"{type(method)} has no docstring"
+    file = pathlib.Path(inspect.getfile(type(method))).relative_to(ROOT / "jaxfair")
+    yield f"`{name}`", " ".join(told.split("\n\n")[0].split()), f"`{file.as_posix()}`"
+
+
+def table(rows: Iterable[tuple[str, ...]]) -> str:
+  head, *others = (f"| {' | '.join(row)} |" for row in rows)
+  return "\n".join([head, re.sub(r"[^|]+", "---", head), *others]) + "\n"
+
+
+def page_with_tables() -> str:
+  """The page, with the tables as they should be."""
   text = PAGE.read_text(encoding="utf-8")
-  pattern = re.compile(f"{BEGIN}.*?{END}", re.DOTALL)
-  assert pattern.search(text), f"{PAGE} has lost the marks around its table"
-  return pattern.sub(lambda _: BEGIN + table() + END, text)
+  for name, rows in (("packages", packages()), ("methods", methods_by_name())):
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    made = begin + table(rows) + end
+    text, found = re.subn(f"{begin}.*?{end}", lambda _, made=made: made, text, flags=re.DOTALL)
+    assert found == 1, f"{PAGE} has lost the marks around its table of {name}"
+  return text
 
 
 if __name__ == "__main__":
-  PAGE.write_text(page_with_table(), encoding="utf-8")
+  PAGE.write_text(page_with_tables(), encoding="utf-8")

@@ -6,8 +6,8 @@ import jax
 
 from jaxfair import checks
 from jaxfair.experiments import Study, Table, _registry, difference, mean
+from jaxfair.experiments._claims import Claim
 from jaxfair.experiments._figures import Figure, Summary
-from jaxfair.experiments._quotes import Claim
 
 
 @dataclasses.dataclass(frozen=True)

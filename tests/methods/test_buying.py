@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -190,3 +191,39 @@ def test_what_was_bought_for_other_columns_is_refused(tmp_path):
   options = {"folder": tmp_path, "budget": WHOLE, "name": "own", "ledger": None}
   with pytest.raises(checks.ArgumentError, match="other columns or categories"):
     _buying.buy_once(other, PEOPLE.examples.x, **options)
+
+
+def test_a_restored_backup_buys_the_same_scaling(tmp_path, monkeypatch):
+  book, run = DatasetLedger("own", tmp_path / "book"), tmp_path / "run"
+  write = _buying._whole_files.write_whole
+
+  def stopped(path, *args, **options):
+    if path.name == "bought.json":
+      raise KeyboardInterrupt
+    write(path, *args, **options)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(_buying._whole_files, "write_whole", stopped)
+    with pytest.raises(KeyboardInterrupt):
+      bought(run, book)
+  shutil.copytree(run, tmp_path / "copy")
+  first = bought(run, book)
+  assert not list(run.rglob("secret_key*"))
+  again = bought(tmp_path / "copy", book)
+  for one, other in zip(first.scaler, again.scaler, strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert book.spent(1e-5)[0].releases == 1
+  # The secret is gone, so what was bought cannot be computed again.
+  (run / "preprocessing" / "bought.json").unlink()
+  with pytest.raises(checks.ArgumentError, match=r"bought\.json is missing"):
+    bought(run, book)
+
+
+def test_a_purchase_is_not_continued_with_other_people(tmp_path, monkeypatch):
+  with monkeypatch.context() as patch:
+    patch.setattr(_preprocessing.PreprocessingPlan, "buy", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+      bought(tmp_path)
+  options = {"folder": tmp_path, "budget": WHOLE, "name": "own", "ledger": None}
+  with pytest.raises(checks.ArgumentError, match="other people"):
+    _buying.buy_once(PLAN, PEOPLE.examples.x[1:], **options)

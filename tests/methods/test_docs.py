@@ -15,9 +15,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "methods.md"
 @pytest.mark.slow
 def test_the_examples_run(capsys, tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
-  text = PAGE.read_text(encoding="utf-8")
-  blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-  exec(compile("\n".join(blocks), str(PAGE), "exec"), {})
+  pages.run("docs/methods.md", blocks=2)
   lines = capsys.readouterr().out.splitlines()
   assert lines[0].startswith("60 steps on about 120 of 540 people")
   assert "NOT protected: the number of people" in "\n".join(lines)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxfair import accounting, methods
-from jaxfair.methods import _model_card
+from jaxfair.methods import _model_card, _released
 from jaxfair.pate._attribute import Protection
 
 from .test_released import GUARANTEE, released
@@ -26,7 +26,10 @@ def test_right_guesses_are_those_of_the_best_test():
 
 
 def card_of(own):
-  return {name: content.decode() for name, content in _model_card.files(own).items()}
+  record = dataclasses.asdict(_released._record(own))
+  planned = own.answer_targets is not None
+  found = _model_card.files(record, planned=planned)
+  return {name: content.decode() for name, content in found.items()}
 
 
 def test_the_card_says_everything_in_all_three_forms():
@@ -59,12 +62,19 @@ def test_a_model_with_guessable_noise_is_marked():
     assert "NOT FOR RELEASE" in text
 
 
+def test_spending_under_two_relations_is_not_added_up():
+  for spending, told in ((("epsilon 3", "epsilon 4"), True), (("epsilon 3",), False)):
+    text = card_of(released(spending=spending))["model_card.md"]
+    assert ("cannot be added up" in text) is told
+
+
 def test_a_large_epsilon_is_called_weak_and_names_are_escaped():
   promised = dataclasses.replace(GUARANTEE.guarantee, epsilon=30.0)
   told = Protection(promised, ("a <b>",), ("x | y",), for_release=True)
   found = card_of(released(guarantee=told, class_names=("<script>", "yes")))
   assert "is a weak guarantee" in found["model_card.md"]
   assert "<script>" not in found["model_card.html"]
+  assert not re.search(r"(?<!\\)<", found["model_card.md"])
 
 
 def test_every_method_and_relation_has_words():

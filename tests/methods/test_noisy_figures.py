@@ -2,12 +2,14 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 
 from jaxfair import accounting
 from jaxfair.accounting import DatasetLedger, Relation
+from jaxfair.accounting._locked_file import LedgerError
 from jaxfair.methods import _noisy_figures
 from jaxfair.methods._noisy_figures import buy_figures, plan_figures, share
 from jaxfair.privacy import exact
@@ -75,6 +77,7 @@ def test_they_are_charged_before_they_are_drawn_and_bought_once(tmp_path):
   own = accounting.Ledger.read(tmp_path / "run" / "work" / "figures" / "ledger.jsonl")
   assert [entry.event for entry in own] == [plan.event]
   assert str(plan.guarantee) in first
+  assert "a model that always says" in first
 
 
 def test_shares_cover_the_truth_as_often_as_they_say():
@@ -86,3 +89,56 @@ def test_shares_cover_the_truth_as_often_as_they_say():
     covered += float(low) <= 0.75 <= float(high)
   assert abs(covered / 2000 - 0.95) < 0.02
   assert share(3, 10, 2, 64.0) == "too few people for the noise"
+
+
+def test_figures_that_were_removed_are_not_drawn_again_for_their_charge(tmp_path):
+  plan = plan_figures(epsilon=1.0, delta=1e-5, relation=Relation.REPLACE_ONE)
+  book, run = DatasetLedger("people", tmp_path / "book"), tmp_path / "run"
+  options = {"folder": run, "ledger": book}
+  buy_figures(plan, OWN, TEST, **options)
+  shutil.rmtree(run / "figures")
+  buy_figures(plan, OWN, TEST, **options)
+  (spent,) = book.spent(1e-5)
+  assert spent.releases == 2
+
+
+def test_a_restored_backup_gives_the_same_figures(tmp_path, monkeypatch):
+  """Its noise follows from a secret and the counts; other counts are charged for themselves."""
+  plan = plan_figures(epsilon=1.0, delta=1e-5, relation=Relation.REPLACE_ONE)
+  book, run = DatasetLedger("people", tmp_path / "book"), tmp_path / "run"
+  options = {"folder": run, "ledger": book}
+
+  def stopped(path):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(_noisy_figures._whole_files, "new_folder", stopped)
+    with pytest.raises(KeyboardInterrupt):
+      buy_figures(plan, OWN, TEST, **options)
+  shutil.copytree(run, tmp_path / "copy")
+  first = buy_figures(plan, OWN, TEST, **options).read_text()
+  assert not list(run.rglob("secret_key*"))
+  shutil.rmtree(run)
+  shutil.copytree(tmp_path / "copy", run)
+  assert buy_figures(plan, OWN, TEST, **options).read_text() == first
+  (spent,) = book.spent(1e-5)
+  assert spent.releases == 1
+  shutil.rmtree(run)
+  shutil.copytree(tmp_path / "copy", run)
+  buy_figures(plan, OWN, TEST.take(np.arange(299)), **options)
+  (spent,) = book.spent(1e-5)
+  assert spent.releases == 2
+
+
+def test_two_processes_do_not_draw_figures_for_one_charge(tmp_path, monkeypatch):
+  plan = plan_figures(epsilon=1.0, delta=1e-5, relation=Relation.REPLACE_ONE)
+  count = _noisy_figures._counts
+
+  def meanwhile(*people):
+    monkeypatch.setattr(_noisy_figures, "_counts", count)
+    with pytest.raises(LedgerError, match="is being written by process"):
+      buy_figures(plan, OWN, TEST, folder=tmp_path, ledger=None)
+    return count(*people)
+
+  monkeypatch.setattr(_noisy_figures, "_counts", meanwhile)
+  buy_figures(plan, OWN, TEST, folder=tmp_path, ledger=None)

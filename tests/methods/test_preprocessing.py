@@ -101,6 +101,12 @@ def test_bought_scales_are_near_the_true_ones(own):
   assert np.abs(scaled).max() <= 5
   assert made.encoder.feature_names == tuple(np.array(own.feature_names)[made.kept])
   assert not any("taken from the private people" in told for told in made.assumed_public)
+  # What a plan announces is what the release says.
+  assert plan.marked.assumed_public() == made.assumed_public
+  assert {c.name for c in made.encoder.columns if c.origin == "bought"} == {
+    *plan.numbers,
+    *plan.categories,
+  }
 
 
 def test_the_bought_encoder_encodes_what_apply_makes(own):

@@ -1,6 +1,7 @@
 """The order of a release: charge, compute, write, erase."""
 
 import dataclasses
+import shutil
 
 import jax
 import numpy as np
@@ -13,6 +14,9 @@ from jaxfair.training import _checkpoints
 from jaxfair.types import Examples
 
 BUDGET = Budget(4.0, 1e-5)
+SLOW = pytest.mark.slow
+TEACHERS = {"num_teachers": 4, "queries": 20}
+SMALL = {"output_perturbation": {}, "soft_pate": TEACHERS, "pate": TEACHERS, "sf_pate_s": TEACHERS}
 METHOD = methods.get("output_perturbation")
 
 
@@ -102,3 +106,37 @@ def test_what_was_written_down_is_not_drawn_again(people, plan, tmp_path, monkey
   assert [path.name for path in (folder / "work" / "private").iterdir()] == [record]
   (spent,) = people.ledger.spent(1e-5)
   assert spent.releases == 1
+
+
+@pytest.mark.parametrize(
+  "name",
+  [
+    "output_perturbation",
+    "soft_pate",
+    *(pytest.param(n, marks=SLOW) for n in ("pate", "sf_pate_s")),
+  ],
+)
+def test_a_restored_backup_draws_no_other_noise_for_one_charge(people, tmp_path, name, monkeypatch):
+  """A copy of the folder, made when it was charged, gives the release that was seen before."""
+  method, folder, copy = methods.get(name), tmp_path / "run", tmp_path / "copy"
+  public = people.private.take(np.arange(40))
+  people = dataclasses.replace(people, public=public)
+  settings = method.settings(**SMALL[name])
+  plan, compute = method.plan(settings, people.sizes, BUDGET), type(method)._release
+
+  def copied(*arguments):
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    return compute(*arguments)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(type(method), "_release", copied)
+    first = method.release(plan, people, folder=folder)
+  shutil.rmtree(folder)
+  again = method.release(plan, people, folder=copy)
+  for one, other in zip(*map(jax.tree.leaves, (first.params, again.params)), strict=True):
+    np.testing.assert_array_equal(one, other)
+  (spent,) = people.ledger.spent(1e-5)
+  assert spent.releases == 1
+  assert not list(copy.rglob("secret_key*"))
+  other = method.release(plan, people, folder=tmp_path / "other")
+  assert not np.array_equal(*(jax.tree.leaves(one.params)[0] for one in (first, other)))

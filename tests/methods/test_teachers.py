@@ -8,6 +8,7 @@ import pytest
 
 from jaxfair import accounting, checks, methods, pate
 from jaxfair.accounting import Budget, _composition
+from jaxfair.methods import _vote_rules
 from jaxfair.types import Examples
 
 BUDGET = Budget(10.0, 1e-4)
@@ -51,6 +52,14 @@ def test_all_that_can_be_asked_fits_into_the_event(name):
   assert spent <= charged * (1 + 1e-6)
   assert charged <= BUDGET.epsilon * (1 + 1e-9)
   assert spent > 0.8 * BUDGET.epsilon  # and the budget is used
+
+
+def test_a_plan_names_its_noise_in_words():
+  rule = pate.ConfidentGnMax(threshold=30.0, sigma_threshold=61.429029, sigma_answer=20.476343)
+  told = _vote_rules.describe_rule(rule)
+  assert told == (
+    "confident-gnmax with threshold 30, sigma threshold 61.43, sigma answer 20.48 (in votes)"
+  )
 
 
 def test_fewer_answers_mean_less_noise_on_each():

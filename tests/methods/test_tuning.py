@@ -2,25 +2,24 @@
 
 import dataclasses
 import itertools
+import types
 
 import jax
 import numpy as np
 import pytest
 
+from helpers.crowds import crowd
 from jaxfair import checks, methods, training
 from jaxfair.accounting import Budget
 from jaxfair.methods import _tuning
-from jaxfair.types import Examples, Fit
+from jaxfair.types import Fit
 
 SIZE = 200
 NAMES = {"class_names": ("no", "yes"), "group_names": ("a", "b")}
 
 
 def people(size=SIZE):
-  rng = np.random.default_rng(0)
-  y = rng.integers(0, 2, size).astype(np.int32)
-  x = (rng.normal(size=(size, 2)) + 3 * y[:, None]).astype(np.float32)
-  return methods.Population(private=Examples(x, y, np.zeros(size, np.int32)), **NAMES)
+  return methods.Population(private=crowd(size, 2, apart=3.0), **NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +43,30 @@ def test_one_person_moves_a_score_by_a_hundred_points_at_most(plan, slope):
     assert 0 <= whole - without <= 100
   broken = everybody._replace(x=np.full_like(everybody.x, np.nan))
   assert _tuning.score(plan, params(1.0), dataclasses.replace(people(), private=broken)) == 0
+
+
+def test_points_do_not_depend_on_how_many_people_there_are(plan):
+  # The bits of a product may depend on its number of rows: in some networks each of 32 equal people
+  # has another loss than each of 33, and all could lose a point because of one person more.
+  shapes = set()
+
+  def apply(params, x):
+    shapes.add(x.shape)
+    return plan.model.apply(params, x)
+
+  own = types.SimpleNamespace(
+    model=plan.model._replace(apply=apply), loss=plan.loss, sizes=plan.sizes
+  )
+  everybody = people(_tuning.BLOCK + 50)
+
+  def score(start, stop):
+    some = everybody.private.take(np.arange(start, stop))
+    return _tuning.score(own, params(0.3), dataclasses.replace(everybody, private=some))
+
+  whole, size = score(0, everybody.private.size), everybody.private.size
+  assert whole == sum(score(start, min(start + 33, size)) for start in range(0, size, 33))
+  assert 0 < score(0, 1) < 100
+  assert len(shapes) == 1
 
 
 def test_a_guess_has_half_the_points_and_certainty_all(plan):

@@ -9,7 +9,9 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from jaxfair import checks, pate
+from jaxfair.accounting._pate_threshold import log_answer_probability
 from jaxfair.pate import _aggregation
+from jaxfair.privacy import exact
 
 DRAWS = 200_000
 COUNTS = np.array([8, 5, 5, 2])
@@ -92,6 +94,20 @@ def test_confident_answers_have_their_frequencies():
   passes = mass[grid + COUNTS.max() >= 9.5].sum() / mass.sum()
   answers = whole_argmax(COUNTS, discrete_gaussian(1.5))
   agree(labels, np.array([1 - passes, *(passes * answers)]))
+
+
+@pytest.mark.parametrize("threshold", [0.55 * 100, 0.58 * 100, 0.29 * 100, 55, 54.5, 55 + 2.0**-40])
+def test_a_share_of_the_teachers_is_the_threshold_that_is_priced(threshold):
+  # 0.55 * 100 is above 55 in float64, and 55 in float32: 55 votes must not reach it.
+  other = np.arange(73) // 2
+  counts = np.stack([100 - np.arange(73), other, np.arange(73) - other], axis=1)
+  noise = {"threshold": threshold, "sigma_threshold": 0.01, "sigma_answer": 1.0}
+  given = np.asarray(_aggregation.confident_gnmax(counts, **noise, key=KEY)) != pate.NO_ANSWER
+  np.testing.assert_array_equal(given, counts.max(axis=1) >= threshold)
+  released = pate.ConfidentGnMax(**noise).passes(counts, exact.seeded(0))
+  np.testing.assert_array_equal(given, released)
+  priced = log_answer_probability(counts, threshold=threshold, sigma=0.01, discrete=True)
+  np.testing.assert_array_equal(given, priced > -1)
 
 
 def test_unanimous_votes_flip_as_the_normal_law_says():

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.clipping_models import IMAGE, zoo
+from helpers.crowds import crowd
 from jaxfair import checks, models, tree
 from jaxfair.models import _losses
 from jaxfair.privacy import _clip_factors
@@ -20,10 +21,7 @@ from jaxfair.types import Examples, Model
 
 
 def people(count, seed=0, shape=IMAGE):
-  rng = np.random.default_rng(seed)
-  x = rng.normal(size=(count, *shape)).astype(np.float32)
-  y = rng.integers(0, 3, count).astype(np.int32)
-  return Examples(jnp.asarray(x), jnp.asarray(y), jnp.zeros(count, jnp.int32))
+  return jax.tree.map(jnp.asarray, crowd(count, shape, classes=3, seed=seed))
 
 
 def jitted(model, method="auto", per_layer=False):

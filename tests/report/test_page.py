@@ -11,10 +11,9 @@ import pytest
 from helpers import browser
 from jaxfair import checks, experiments, report
 from jaxfair.experiments import Table, _config, _reading, _runs
-from jaxfair.experiments._claims import Finding
+from jaxfair.experiments._claims import Claim, Finding
 from jaxfair.experiments._figures import Figure, Summary
 from jaxfair.experiments._folders import RunError
-from jaxfair.experiments._quotes import Claim
 
 EVIL = "<script>alert('x')</script> & <b>bold</b>"
 

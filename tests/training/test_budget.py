@@ -11,27 +11,24 @@ import textwrap
 import time
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
+from helpers.crowds import crowd
 from jaxfair import accounting, checks, models
 from jaxfair.accounting import _composition, _guarantee, _truncation
 from jaxfair.privacy._adaptive import QuantileClip
 from jaxfair.training import DpSgdConfig, calibrate, train_to_budget
-from jaxfair.training._checkpoints import CheckpointError
-from jaxfair.types import Examples
+from jaxfair.training._checkpoints import CheckpointError, Checkpoints
 
 CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
 BUDGET = {"epsilon": 2.0, "delta": 1e-5}
 
 
-def people(count=200, seed=0):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, 2, count).astype(np.int32)
-  x = rng.normal(size=(count, 3)).astype(np.float32)
-  x[:, 0] += 2 * y
-  return Examples(x, y, np.zeros(count, np.int32))
+def people(seed=0):
+  return crowd(200, 3, apart=(2, 0, 0), seed=seed)
 
 
 def train(
@@ -408,3 +405,21 @@ def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
     assert charged >= max(saved, default=0)
   assert killed >= 3
   assert bits(train(folder, key=jax.random.key(4))) == bits(train(key=jax.random.key(4)))
+
+
+@pytest.mark.parametrize("name", ["jax_debug_nans", "jax_debug_infs"])
+def test_a_mode_in_which_a_broken_record_ends_a_release_is_refused(name):
+  jax.config.update(name, True)
+  try:
+    with pytest.raises(checks.ArgumentError, match=f"{name} is on"):
+      train()
+  finally:
+    jax.config.update(name, False)
+
+
+def test_numbers_of_numpy_and_jax_begin_and_continue_a_folder(tmp_path):
+  one = Checkpoints(
+    tmp_path, {"epsilon": np.float32(2.0), "steps": np.int64(4)}, (), None, programs={}
+  )
+  again = Checkpoints(tmp_path, {"epsilon": jnp.float32(2), "steps": 4}, (), None, programs={})
+  assert one.run_id == again.run_id

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from helpers import bit_attack, mutants
+from helpers.crowds import crowd
 from jaxfair import accounting, checks, models, tree
 from jaxfair.accounting import _truncation
 from jaxfair.models import _coupling
@@ -22,12 +23,8 @@ from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState, Feed
 from jaxfair.types import Examples, Model
 
 
-def people(count=60, features=4, seed=0):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, 2, count).astype(np.int32)
-  x = rng.normal(size=(count, features)).astype(np.float32)
-  x[:, 0] += 2 * y
-  return Examples(x, y, np.zeros(count, np.int32))
+def people(count=60):
+  return crowd(count, 4, apart=(2, 0, 0, 0))
 
 
 def leaves(value):

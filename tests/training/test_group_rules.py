@@ -8,6 +8,8 @@ import numpy as np
 import optax
 import pytest
 
+from helpers import mutants
+from helpers.crowds import crowd
 from jaxfair import accounting, auditing, checks, models, training
 from jaxfair.accounting import _composition
 from jaxfair.privacy._clipping import clipped_grad
@@ -18,17 +20,9 @@ from jaxfair.training._dp_sgd import DpSgdInputs, DpSgdProgram, DpSgdState
 from jaxfair.training._dp_sgd_feeds import Feed
 from jaxfair.training._group_rules import GroupClip, GroupParity
 from jaxfair.types import Examples
-from tests.helpers import mutants
 
 RULES = [GroupClip(2, count_noise=4.0), GroupParity(2, count_noise=4.0, memory=0.0)]
 MODEL = models.logistic(2)
-
-
-def people(n=60, seed=0):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, 2, n).astype(np.int32)
-  x = (rng.normal(size=(n, 3)) + y[:, None]).astype(np.float32)
-  return Examples(x, y, rng.integers(0, 2, n).astype(np.int32))
 
 
 def test_bounds_by_hand():
@@ -66,6 +60,18 @@ def test_classes_and_groups_come_apart_again(rule):
   seen = rule.loss(lambda outputs, y: y.astype(jnp.float32), rule.begin(3))
   packed = rules.with_groups(jnp.asarray(y), jnp.asarray(group), 2)
   np.testing.assert_array_equal(seen(jnp.zeros((6, 3)), packed), y)
+
+
+@pytest.mark.parametrize("rule", [GroupClip(5), GroupParity(5)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_ids_of_eight_bits_do_not_wrap_around(rule, dtype):
+  y, group = np.divmod(np.arange(500), 5)
+  y, group = jnp.asarray(y, dtype), jnp.asarray(group, dtype)
+  seen = rule.loss(lambda outputs, y: y.astype(jnp.float32), rule.begin(100))
+  packed = rules.with_groups(y, group, 5)
+  np.testing.assert_array_equal(seen(jnp.zeros((500, 100)), packed), y)
+  counts = rules.count_people(group, rules.Categories(y, 100), jnp.ones(500, bool), 5)
+  np.testing.assert_array_equal(counts, np.ones((5, 100)))
 
 
 def test_one_person_is_counted_once_and_who_is_left_out_is_not():
@@ -246,7 +252,9 @@ def test_refused():
     GroupClip(2, count_noise=1.0).sum_multiplier(10.0)
   with pytest.raises(checks.ArgumentError, match="noise_multiplier=0"):
     GroupClip(2).joint_multiplier(0.0)
-  own = people()
+  own = crowd(60, 3, groups=2, apart=1.0)
   config = DpSgdConfig(steps=1, batch_size=8, group_rule=GroupClip(2))
   with pytest.raises(checks.ArgumentError, match="group has ids"):
     config.check(MODEL, models.cross_entropy, own._replace(group=own.group + 1))
+  with pytest.raises(checks.ArgumentError, match="y holds other values"):
+    config.check(MODEL, models.cross_entropy, own._replace(y=own.y + 0.5))

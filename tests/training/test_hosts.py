@@ -1,8 +1,11 @@
+import re
+
 import jax
 import numpy as np
 import pytest
 
 from helpers import quick_compile, subprocesses
+from jaxfair import checks
 from jaxfair.training import _hosts
 
 COMMON = """
@@ -237,3 +240,19 @@ def test_one_process_is_told_what_it_computes():
   np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(jax.random.key(3)))
   with pytest.raises(ValueError, match="no device"), _hosts.together("start again"):
     raise ValueError("no device")
+
+
+def test_processes_that_were_told_something_else_do_not_begin(monkeypatch):
+  """Else one of them clips to a bound that the noise of all is not scaled to."""
+  first = {"l2_clip": 1.0, "steps": 10}
+  monkeypatch.setattr(jax, "process_count", lambda: 2)
+  monkeypatch.setattr(jax, "process_index", lambda: 1)
+  monkeypatch.setattr(_hosts, "from_first", lambda function: first)
+  _hosts.require_same(first, "start again")
+  for other, told in (
+    ({**first, "l2_clip": np.float32(1000)}, "l2_clip is 1.0 in the first process and '1000.0' in"),
+    ({"l2_clip": 1.0}, "steps is 10 in the first process and 'missing' in process 2; start again"),
+    ({**first, "rule": "drop"}, "rule is 'missing' in the first process and 'drop' in process 2"),
+  ):
+    with pytest.raises(checks.ArgumentError, match=re.escape(told)):
+      _hosts.require_same(other, "start again")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import bit_attack
+from helpers.crowds import crowd
 from jaxfair import accounting, checks, models
 from jaxfair.models import _losses
 from jaxfair.privacy import exact
@@ -22,10 +23,7 @@ CONFIG = OutputPerturbationConfig(weight_decay=0.1)
 
 
 def people(count=50, seed=0, classes=2):
-  rng = np.random.default_rng(seed)
-  y = rng.integers(0, classes, count).astype(np.int32)
-  x = rng.normal(size=(count, 3)).astype(np.float32) * 3
-  return Examples(x, y, np.zeros(count, np.int32))
+  return crowd(count, 3, classes=classes, scale=3, seed=seed)
 
 
 def release(examples, config=CONFIG, seed=0, classes=2):

@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from helpers import mutants
+from helpers.crowds import crowd
 from jaxfair import checks, models, privacy, training
 from jaxfair.training import DpSgdConfig, FlipAndShift, _checkpoints, _snapshots, dp_sgd
 from jaxfair.training._recipes import sum_in_chunks
@@ -22,10 +23,8 @@ CONFIG = DpSgdConfig(learning_rate=0.3, steps=4, batch_size=10, l2_clip=0.5)
 
 @pytest.fixture(scope="module")
 def people():
-  rng = np.random.default_rng(3)
-  y = rng.integers(0, 3, 30).astype(np.int32)
-  x = (2 * rng.normal(size=(30, 4)) + y[:, None]).astype(np.float32)
-  return Examples(x, y, y)
+  own = crowd(30, 4, classes=3, apart=1.0, scale=2.0, seed=3)
+  return own._replace(group=own.y)
 
 
 @pytest.fixture(scope="module")

@@ -143,7 +143,6 @@ def test_refused(people):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_number_beyond_float32_breaks_one_record_and_is_told_nobody(people):
   """A warning would come in the step that draws the person."""
   wide = people.x.astype(np.float64)

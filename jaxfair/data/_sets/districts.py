@@ -16,8 +16,8 @@ from jaxfair.data._spec import Facts, Figure, Form, Raw, Spec
 
 def _title_one(found: Files) -> Raw:
   table = parse(found.text("title1_full_data.csv"))
-  spelt = {name.upper(): name for name in places.STATES.values()}
-  state = _tables.recode(table["State"], spelt)
+  spelled = {name.upper(): name for name in places.STATES.values()}
+  state = _tables.recode(table["State"], spelled)
   return Raw(
     {"students": table["num_students"], "expenditure": table["exp_index"], "state": state},
     row_names=places.row_names(table["Agency Name"], state),

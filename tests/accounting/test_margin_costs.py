@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers import vote_references as reference
-from jaxfair.accounting._ladders import (
+from jaxfair.accounting._margin_costs import (
   RUNGS_PER_VOTE,
   margin_ladder,
   margin_rungs,

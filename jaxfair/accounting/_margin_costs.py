@@ -18,7 +18,7 @@ bound on Pr[not the plurality] may be used for q, the cost at a lower rung is
 valid at every higher one: costs on this ladder never rise.
 
 Discrete noise has heavier tails, Pr[d >= g] <= Pr[N(0, 2 sigma^2) >= g - 1] for
-sigma of 1/2 and more (see vote_tails): with every gap counted one vote shorter
+sigma of 1/2 and more (see _vote_tails): with every gap counted one vote shorter
 all of this holds for it as well.
 
 The ladder is this package's own. Papernot et al. (2018), appendix B, iterate
