@@ -59,7 +59,9 @@ class Set:
 
 
 SETS = {
-  "adult": Set("Adult, MLP of 32", "adult", (1650, 33000, 10000), 0.1, 1000, 256, (32,)),
+  "adult": Set(
+    "Adult, MLP of 32", "adult", (1650, 33000, 10000), 0.1, 1000, 256, (32,), bands=(1, 4)
+  ),
   "adult_large": Set(
     "Adult, MLP of 32", "adult", (1650, 33000, 10000), 1.0, 150, 8192, (32,), bands=(1, 4)
   ),
@@ -81,6 +83,7 @@ SETS = {
     1024,
     scattering=True,
     bands=(1, 4, 15),
+    epsilons=(1.0,),
   ),
 }
 

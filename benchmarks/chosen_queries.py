@@ -23,8 +23,8 @@ Privacy:
   sigma = sqrt(2) sigma_test names it, Phi((n - k / 2) / sigma_test), and both cost
   1 / (2 sigma_test^2). The label that follows pays for the same vote a second time.
 
-Settings of `confident` and `interactive` are chosen on two draws of the people that are not
-reported.
+Settings of `confident` and `interactive` are chosen on two draws of Adult that are not reported, at
+each epsilon, for all sets.
 
   python benchmarks/chosen_queries.py [--only adult_votes] [--folder runs/chosen_queries] [--docs]
 
@@ -53,7 +53,7 @@ from jaxfair.types import Examples
 
 ROOT = accuracy.ROOT
 PAGE = ROOT / "docs" / "pate.md"
-CHOICE = (300, 301)  # draws that settings are chosen on
+CHOSEN_ON, CHOICE = "adult_votes", (300, 301)  # the set and the draws that settings are chosen on
 DRAWS = (310, 311, 312, 313)
 SETS = {"adult_votes": (1.0, 2.0), "utkface": (2.0,), "fashion": (2.0,)}
 # What differs from the rows of configs/accuracy: sizes of the public, private and test part,
@@ -72,9 +72,9 @@ DELTA = 1e-5
 ROUNDS = 4
 NOBODY = pate.NO_ANSWER
 HEAD = [
-  "| set | epsilon | queries | accuracy | balanced accuracy | accuracy over `first`, paired "
-  "(± its standard error) | setting |",
-  "|---|---|---|---|---|---|---|",
+  "| set | epsilon | draws | queries | accuracy | balanced accuracy "
+  "| accuracy over `first`, paired (± its standard error) | setting |",
+  "|---|---|---|---|---|---|---|---|",
 ]
 
 
@@ -182,24 +182,41 @@ def main() -> None:
 def run(name: str, folder: pathlib.Path) -> None:
   """Adds what is missing in the set's file: accuracies by epsilon, draw, way and setting."""
   path = folder / f"{name}.json"
-  found = json.loads(path.read_text()) if path.is_file() else {}
-  people = None
+  found, people = read(name, folder), None
   for epsilon, draw in itertools.product(SETS[name], (*CHOICE, *DRAWS)):
     told = f"{epsilon:g} {draw}"
-    if told in found:
+    if told in found or (draw in CHOICE and name != CHOSEN_ON):
       continue
+    sure, doubting = (CONFIDENT, INTERACTIVE) if draw in CHOICE else settings_of(epsilon, folder)
     people = people or load(name)
     asked = prepare(name, people, epsilon, draw, folder)
     found[told] = {
       "first": asked.score(first(asked, draw)),
       "uncertain": asked.score(in_rounds(asked, draw, apart=False)),
       "uncertain and apart": asked.score(in_rounds(asked, draw, apart=True)),
-      "confident": asked.score(np.stack([confident(asked, one, draw) for one in CONFIDENT])),
-      "interactive": asked.score(interactive(asked, draw)),
+      "confident": asked.score(np.stack([confident(asked, one, draw) for one in sure])),
+      "interactive": asked.score(interactive(asked, doubting, draw)),
     }
     path.write_text(json.dumps(found))
     best = {way: np.round(np.max(one, axis=0), 2).tolist() for way, one in found[told].items()}
     print(name, told, best, flush=True)
+
+
+def read(name: str, folder: pathlib.Path) -> dict[str, Any]:
+  """What is known about a set."""
+  path = folder / f"{name}.json"
+  return json.loads(path.read_text()) if path.is_file() else {}
+
+
+def settings_of(epsilon: float, folder: pathlib.Path) -> tuple[list[Confident], list[Interactive]]:
+  """The most accurate setting of each kind on the draws for the choice."""
+  found = read(CHOSEN_ON, folder)
+
+  def best(way: str) -> int:
+    tried = np.mean([found[f"{epsilon:g} {draw}"][way] for draw in CHOICE], axis=0)
+    return int(tried[:, 0].argmax())
+
+  return [CONFIDENT[best("confident")]], [INTERACTIVE[best("interactive")]]
 
 
 def row_of(name: str) -> accuracy.Row:
@@ -302,20 +319,20 @@ def affordable(passed: np.ndarray, rho: float, sigma: float, test: float) -> np.
   return np.asarray(before + both <= rho * (1 + 1e-9))
 
 
-def interactive(asked: Asked, draw: int) -> np.ndarray:
+def interactive(asked: Asked, settings: list[Interactive], draw: int) -> np.ndarray:
   """[settings, public] labels of Interactive GNMax."""
   rng = np.random.default_rng(draw)
   teachers, sigma, size = int(asked.votes[0].sum()), asked.sigma, len(asked.votes)
   begun = np.arange(asked.plan.config.queries // 2)
-  labels = np.full((len(INTERACTIVE), size), NOBODY, np.int32)
+  labels = np.full((len(settings), size), NOBODY, np.int32)
   labels[:, begun] = asked.noisy(begun, sigma, rng)
-  left = np.full(len(INTERACTIVE), asked.rho / 2)
+  left = np.full(len(settings), asked.rho / 2)
   tested = np.zeros(labels.shape, bool)
   tested[:, begun] = True
   for number in range(2):
     # Before the first test all students are the same.
     chances = asked.chances(labels if number else labels[:1])
-    for at, one in enumerate(INTERACTIVE):
+    for at, one in enumerate(settings):
       own = chances[at if number else 0]
       rows = np.flatnonzero(~tested[at])
       rows = rows[np.argsort(doubts(own)[rows], kind="stable")] if one.unsure_first else rows
@@ -332,34 +349,29 @@ def interactive(asked: Asked, draw: int) -> np.ndarray:
 
 
 def lines(name: str, folder: pathlib.Path) -> list[str]:
-  """The set's lines of the table; settings are the best ones on the draws for the choice."""
-  path = folder / f"{name}.json"
-  found = json.loads(path.read_text()) if path.is_file() else {}
-  told = []
+  """The set's lines of the table."""
+  found, told = read(name, folder), []
   for epsilon in SETS[name]:
-    if not all(f"{epsilon:g} {draw}" in found for draw in (*CHOICE, *DRAWS)):
+    draws = [draw for draw in DRAWS if f"{epsilon:g} {draw}" in found]
+    if len(draws) < 2:
       continue
-    base = np.array([found[f"{epsilon:g} {draw}"]["first"][0] for draw in DRAWS])
-    for way, settings in (
-      *((way, [None]) for way in ("first", "uncertain", "uncertain and apart")),
-      ("confident", CONFIDENT),
-      ("interactive", INTERACTIVE),
-    ):
-      tried = np.mean([found[f"{epsilon:g} {draw}"][way] for draw in CHOICE], axis=0)
-      best = int(tried[:, 0].argmax())
-      each = np.array([found[f"{epsilon:g} {draw}"][way][best] for draw in DRAWS])
+    sure, doubting = settings_of(epsilon, folder)
+    base = np.array([found[f"{epsilon:g} {draw}"]["first"][0] for draw in draws])
+    settings = {"confident": sure[0], "interactive": doubting[0]}
+    for way in ("first", "uncertain", "uncertain and apart", *settings):
+      each = np.array([found[f"{epsilon:g} {draw}"][way][0] for draw in draws])
       gain = each[:, 0] - base[:, 0]
       error = gain.std(ddof=1) / np.sqrt(len(gain))
       over = "" if way == "first" else f"{gain.mean():+.2f} ± {error:.2f}"
       mean = each.mean(axis=0)
       told.append(
-        f"| {TITLES[name]} | {epsilon:g} | {way} | {mean[0]:.2f} | {mean[1]:.2f} | {over} "
-        f"| {described(settings[best])} |"
+        f"| {TITLES[name]} | {epsilon:g} | {len(draws)} | {way} | {mean[0]:.1f} | {mean[1]:.1f} "
+        f"| {over} | {described(settings.get(way))} |"
       )
   return told
 
 
-def described(setting: Confident | Interactive | None) -> str:
+def described(setting: Any) -> str:
   """The setting in words."""
   if setting is None:
     return ""

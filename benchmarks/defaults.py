@@ -22,8 +22,8 @@ from jaxfair.methods._buying import seeded_bits
 from jaxfair.studies.methods import Config
 
 BAR, LEAST_GAIN = 0.8, 0.05
-NAMED = ("adult", "bank", "compas", "credit", "wine", "abalone", "stroke")
-HELD_OUT = ("fetal", "celeba", "section203", "segmentation")
+NAMED = ("adult", "bank", "compas", "credit", "wine", "abalone", "stroke", "segmentation")
+HELD_OUT = ("fetal", "celeba", "section203_alaska")
 FILES = {  # read as files of one's own
   "churn": {"label": "Churn", "group": "gender", "positive": "Yes", "drop": ("customerID",)},
   "insurance": {"label": "OUTCOME", "group": "GENDER", "drop": ("ID", "POSTAL_CODE")},

@@ -36,7 +36,7 @@ def main():
 
 def _grid(counts, groups, options):
   rng = np.random.default_rng(1)
-  settings = _fair_grid.FairSettings(
+  settings = _fair_grid.FairQuerySettings(
     threshold=rng.uniform(40, 90, options.settings),
     sigma_threshold=rng.uniform(20, 60, options.settings),
     sigma_answer=rng.uniform(5, 30, options.settings),

@@ -145,7 +145,7 @@ def _idx(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
 
 def _record(path: pathlib.Path, samples: pathlib.Path, rng: Any) -> None:
   _folders.read_record(path.parent)
-  _folders.read_claims(path.parent)
+  _folders.read_verdicts(path.parent)
   _folders.read_words(path.parent / _folders.DATA)
 
 

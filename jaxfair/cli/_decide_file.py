@@ -58,7 +58,7 @@ def read(
   checks.require(
     not unknown,
     f"{path.name} has no column {unknown and unknown[0]!r}, which {rule} reads; its columns are "
-    f"{', '.join(table)}; pass --column for each of {', '.join(wanted)}, in this order",
+    f"{', '.join(table)}; name your own with --column, in the order {', '.join(wanted)}",
   )
   for name in public:
     checks.one_of("public", name, wanted)

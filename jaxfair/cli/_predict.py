@@ -40,10 +40,7 @@ def predict(
   from jaxfair import methods
   from jaxfair.methods._serving import serve
 
-  checks.require(
-    out is None or (out.parent.is_dir() and not out.is_dir()),
-    f"--out {out}: name a file in an existing folder",
-  )
+  _require_place(out)
   for name, written, read in (("out", out, [people, state]), ("state", state, [people])):
     checks.require(
       written is None or written.resolve() not in {p.resolve() for p in read if p is not None},
@@ -79,10 +76,18 @@ def export(
   """Write a released model as a program for another runtime."""
   from jaxfair import methods
 
+  _require_place(out)
   path = out or pathlib.Path(f"model.{to}")
   chosen: Any = to
   methods.export(folder, path, to=chosen, platforms=tuple(platforms.split(",")))
   typer.echo(f"{path}: takes unscaled features, returns class ids and probabilities")
+
+
+def _require_place(out: pathlib.Path | None) -> None:
+  checks.require(
+    out is None or (out.parent.is_dir() and not out.is_dir()),
+    f"--out {out}: name a file in an existing folder",
+  )
 
 
 def _read(

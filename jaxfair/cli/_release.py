@@ -1,5 +1,6 @@
 """`jaxfair release`: from people and a budget to a model that may be published."""
 
+import os
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +83,7 @@ def release(
     config = _config(source, point, given)
     planned = _releases.plan_release(config)
   folder = out or pathlib.Path("runs") / "release" / f"{planned.dataset.name}-{config.method}"
+  _require_writable(folder)
   for line in planned.priced(folder):
     typer.echo(line)
   if point is not None:
@@ -97,7 +99,7 @@ def release(
   typer.echo(f"release:    {folder / 'release'}  (may be published; see model_card.html)")
   typer.echo(f"evaluation: {folder / 'evaluation' / 'evaluation.html'}  (not for release)")
   if planned.figures is not None:
-    typer.echo(f"figures:    {folder / 'figures' / 'figures.html'}  (may be published)")
+    typer.echo(f"figures:    {folder / 'published_figures' / 'figures.html'}  (may be published)")
   typer.echo(f"predict:    jaxfair predict {folder / 'release'} NEW.csv")
 
 
@@ -120,6 +122,16 @@ def _config(
     return _releases.read_point(source, point, given)
   checks.require(point is None, "--point is for a run directory, not for a config file")
   return _releases.read_release(source, given)
+
+
+def _require_writable(folder: pathlib.Path) -> None:
+  """Raises if the folder cannot be made or written, before anything is charged."""
+  above = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+  checks.require(
+    above.is_dir() and os.access(above, os.W_OK | os.X_OK),
+    f"--out {folder} cannot be written: {above} is "
+    f"{'write-protected' if above.is_dir() else 'not a folder'}; choose another folder",
+  )
 
 
 def _settings(sets: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:

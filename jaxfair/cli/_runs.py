@@ -297,7 +297,7 @@ def _print_models(found: "Run") -> None:
 def _print_claims(folder: pathlib.Path) -> None:
   from jaxfair.experiments import _folders
 
-  for claim in _folders.read_claims(folder):
+  for claim in _folders.read_verdicts(folder):
     found = claim.found(4)
     told = f" ({found})" if found else ""
     ours = "" if claim.source else " [ours]"

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxfair import checks
 from jaxfair.data import _rules
-from jaxfair.data._dataset import Dataset, Source
+from jaxfair.data._dataset import Dataset, Provenance
 from jaxfair.data._files import Files
 from jaxfair.data._sets import images
 from jaxfair.data._spec import Form, Raw, Spec
@@ -102,7 +102,7 @@ def colored_spec(base: Spec) -> Spec:
   )
 
 
-def _told(source: Source, how: str) -> Source:
+def _told(source: Provenance, how: str) -> Provenance:
   caution = f"colors are drawn by jaxfair ({how})"
   return dataclasses.replace(
     source, title=f"{source.title}, colored", cautions=(*source.cautions, caution)

@@ -10,8 +10,8 @@ from jaxfair.types import Examples
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
-  """Where data comes from and what to mind when using it.
+class Provenance:
+  """Where data comes from and what to know before using it.
 
   Attributes:
     title: full name of the data set.
@@ -59,7 +59,7 @@ class Dataset:
   group_names: tuple[str, ...]
   feature_names: tuple[str, ...] = ()
   columns: tuple[str, ...] = ()
-  source: Source = Source("unnamed")
+  source: Provenance = Provenance("unnamed")
   unit: np.ndarray | None = None
   test_rows: np.ndarray | None = None
   row_names: np.ndarray | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from jaxfair import checks
 from jaxfair.data import _rules, _tables
 from jaxfair.data._column_checks import MAX_CODES, check_features
-from jaxfair.data._dataset import Dataset, Source
+from jaxfair.data._dataset import Dataset, Provenance
 from jaxfair.data._encoder import Encoder
 from jaxfair.data._files import PathLike
 from jaxfair.data._reading import Layout, read_file
@@ -42,7 +42,7 @@ def from_frame(
   encoder: Encoder | None = None,
   layout: Layout | None = None,
   name: str = "own data",
-  source: Source | None = None,
+  source: Provenance | None = None,
 ) -> Dataset:
   """Makes a data set from anything with named columns, in one call.
 
@@ -76,7 +76,7 @@ def from_frame(
     The data set. Text columns are one-hot; missing numbers stay NaN until `prepare`.
     Its `encoder` encodes new people.
   """
-  source = source or Source(name, "yours", "brought by the user")
+  source = source or Provenance(name, "yours", "brought by the user")
   if encoder is not None:
     given: dict[str, Any] = {"label": label, "group": group, "positive": positive}
     given |= {"threshold": threshold, "bins": bins, "drop": drop, "categorical": categorical}
@@ -180,7 +180,9 @@ def from_csv(
     raise checks.ArgumentError(f"{path}: {error}") from None
 
 
-def _encoded(frame: Any, encoder: Encoder, unit: str | None, name: str, source: Source) -> Dataset:
+def _encoded(
+  frame: Any, encoder: Encoder, unit: str | None, name: str, source: Provenance
+) -> Dataset:
   x, y, group = encoder.encode(frame, need_label=True, need_group=True)
   assert y is not None
   assert group is not None

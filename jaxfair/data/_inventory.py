@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 from jaxfair.data import _loading
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import DataError, PathLike
 from jaxfair.data._loading import Opened
 from jaxfair.data._origins import Manual
@@ -29,7 +29,7 @@ class Entry:
   """
 
   name: str
-  source: Source
+  source: Provenance
   paths: tuple[pathlib.Path, ...] | None
   rows: int
   classes: tuple[int, ...]

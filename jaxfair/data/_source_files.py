@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair import checks
-from jaxfair._whole_files import write_whole
+from jaxfair._whole_files import owner_only, write_whole
 from jaxfair.data._encoder import Encoder
 from jaxfair.data._files import DataError, PathLike
 from jaxfair.data._identity import csv_identity
@@ -35,7 +35,7 @@ def write_source(
 
   Args:
     path: a `.parquet` or an Arrow file (`.arrow`, `.feather`).
-    folder: a new folder. It holds the private people and is as private as the file is.
+    folder: a new folder. It holds the private people, and is closed to other users.
     encoder: makes features, class ids and group ids of the columns. Take it from declared ranges
       and categories, or from public people: `data.from_csv("public.csv", ...).encoder`.
     transform: of [n, d] features, such as a scaler's `apply`; it sees one chunk at a time. Leave
@@ -55,7 +55,7 @@ def write_source(
   )
   size, chunks = chunks_of(pathlib.Path(path), chunk_size)
   checks.require(size > 0, f"{path} has no rows; training needs some")
-  folder.mkdir(parents=True, exist_ok=True)
+  owner_only(folder)
   maps: dict[str, np.ndarray] = {}
   done = 0
   for table in chunks:

@@ -10,7 +10,7 @@ from jaxfair import checks
 from jaxfair.data import _files as files
 from jaxfair.data import _rules, _tables
 from jaxfair.data._columns import encode_columns, fit_columns
-from jaxfair.data._dataset import Dataset, Source
+from jaxfair.data._dataset import Dataset, Provenance
 from jaxfair.data._encoder import Encoder
 from jaxfair.data._reading import Layout
 from jaxfair.data._rules import Rule
@@ -92,7 +92,7 @@ class Spec:
   """
 
   name: str
-  source: Source
+  source: Provenance
   folders: tuple[str, ...]
   forms: tuple[Form, ...]
   labels: Mapping[str, Rule]
@@ -129,7 +129,7 @@ def assemble(
   *,
   label: Rule,
   group: Rule,
-  source: Source,
+  source: Provenance,
   drop: Collection[str] = (),
   unit: str | None = None,
   keep_group_features: bool = False,

@@ -52,6 +52,16 @@ class Plan:
   title: str  # heading of the report
   size: str | None  # the size that was chosen, if the file has sizes
 
+  @property
+  def for_release(self) -> bool:
+    """Whether the randomness comes from the operating system, as that of a release does."""
+    return self.seed == "os"
+
+  @property
+  def mode(self) -> int:
+    """Permissions of files with what was measured: on people of a release their owner's alone."""
+    return 0o600 if self.for_release else 0o666
+
 
 @dataclasses.dataclass(frozen=True)
 class CellResult:

@@ -111,7 +111,7 @@ def read_record(folder: pathlib.Path) -> RunRecord:
   return found
 
 
-def read_claims(folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
+def read_verdicts(folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
   """claims.json."""
   hint = tuple[ClaimRecord, ...]
   found: tuple[ClaimRecord, ...] = _read(folder / "claims.json", hint, ())

@@ -43,7 +43,11 @@ def read_run(folder: str | pathlib.Path, *, study: Study | None = None) -> Run:
   made = read_plan(folder, study=study)
   table, record = _table(folder, made.study), _folders.read_record(folder)
   judged = record.finished and (folder / "claims.json").exists()
-  claims = _folders.read_claims(folder) if judged else write_claims(made.study, table, folder)
+  claims = (
+    _folders.read_verdicts(folder)
+    if judged
+    else write_claims(made.study, table, folder, mode=made.mode)
+  )
   notes = (*record.notes, *made.study.notes(made.settings))
   return Run(folder, made, table, claims, record, notes)
 

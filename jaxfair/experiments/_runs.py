@@ -95,8 +95,8 @@ def execute(
       record.on_cell = lambda name: tell(name, named[name])
     compute(made, cells, record, data, progress, workers)
     table = made.study.derive(Table.concat(map(Table.read, cells)))
-    write_whole(folder / "results.csv", table.to_csv())
-    write_claims(made.study, table, folder)
+    write_whole(folder / "results.csv", table.to_csv(), mode=made.mode)
+    write_claims(made.study, table, folder, mode=made.mode)
     record.write(finished=True)
     (folder / SECRET).unlink(missing_ok=True)
   check_columns(made.study, table)
@@ -123,8 +123,10 @@ def opened(
     yield {folder / "cells" / f"{cell_name(cell)}.csv": cell for cell in cells}, record, data
 
 
-def write_claims(study: Study, table: Table, folder: pathlib.Path) -> tuple[ClaimRecord, ...]:
-  """Checks the claims and writes claims.json."""
+def write_claims(
+  study: Study, table: Table, folder: pathlib.Path, *, mode: int = 0o666
+) -> tuple[ClaimRecord, ...]:
+  """Checks the claims and writes claims.json, with the permissions of the run's files."""
   records = [
     ClaimRecord(
       name=claim.name,
@@ -141,7 +143,7 @@ def write_claims(study: Study, table: Table, folder: pathlib.Path) -> tuple[Clai
     for claim, finding in check_claims(study, table)
   ]
   text = json.dumps([dataclasses.asdict(one) for one in records], indent=2)
-  write_whole(folder / "claims.json", text)
+  write_whole(folder / "claims.json", text, mode=mode)
   return tuple(records)
 
 
@@ -223,7 +225,7 @@ def _keep(path: pathlib.Path, result: CellResult, record: "Record", data: DataDi
     data.note({name: digest})
   for note in result.notes:
     record.tell(note)
-  write_whole(path, result.rows)
+  write_whole(path, result.rows, mode=record.mode)
   record.write(finished=False)
   record.on_cell(path.stem)
 
@@ -237,7 +239,7 @@ class Record:
   """run.json: notes for the reader, and how long the run took."""
 
   def __init__(self, made: Plan, folder: pathlib.Path, say: Say):
-    self.folder, self.say, self._made = folder, say, made
+    self.folder, self.say, self._made, self.mode = folder, say, made, made.mode
     self.on_cell: Callable[[str], None] = silent
     earlier = read_record(folder)
     self._notes = list(earlier.notes)
@@ -278,4 +280,4 @@ class Record:
       cpu_seconds=round(_cpu_seconds() - self._cpu_began, 1),
     )
     text = json.dumps(dataclasses.asdict(record), indent=2)
-    write_whole(self.folder / "run.json", text)
+    write_whole(self.folder / "run.json", text, mode=self.mode)

@@ -83,6 +83,24 @@ EXPLAINED = {
   "sf_pate_t": "PATE with fair teachers, which protects each person's group.",
   "randomized_groups": "fair training on groups that everybody reports with random errors.",
   "private_lagrangian": "fair training with noise wherever a person's group is used.",
+  # Settings of studies that have names of their own.
+  "SF_S-PATE": "SF-PATE with a fair student: teachers vote, with noise, on groups.",
+  "SF_T-PATE": "SF-PATE with fair teachers, who vote, with noise, on labels.",
+  "SF_S-PATE, these votes": "SF_S-PATE with the noise at which the votes that were cast cost "
+  "epsilon; no guarantee.",
+  "SF_T-PATE, these votes": "SF_T-PATE with the noise at which the votes that were cast cost "
+  "epsilon; no guarantee.",
+  "M": "fair training on groups that everybody reports with random errors (randomized response).",
+  "M, corrected": "M with the random errors taken into account.",
+  "PF-LD": "private and fair Lagrangian dual: fair training with noise wherever a group is used.",
+  "PF-LD, coarse": "PF-LD with about ten times the noise, for a coarser bound on one person's "
+  "effect.",
+  "fair, not private": "fair training with the groups as they are, for comparison.",
+  "entropy (paper)": "asks next for the column after which the decision is expected to be most "
+  "certain.",
+  "progress": "asks next for the column that is expected to lift the worst case most.",
+  "importance": "asks everybody in the same order, the column that moves the model most first.",
+  "optimum": "knows all answers beforehand and takes the fewest columns; nobody can ask like that.",
 }
 COLUMNS = {
   "epsilon": "privacy budget: how much the result may depend on one person. 0 reveals nothing "
@@ -92,6 +110,9 @@ COLUMNS = {
   "demographic_parity_difference": "largest difference between groups in the share that is given "
   "the positive class.",
   "equalized_odds_difference": "largest difference between groups in true or false positive rates.",
+  "leakage": "how many columns a person has to reveal until the decision is made.",
+  "agreement": "share of people whose decision is the same as with all columns.",
+  "violation": "how far the model is from the notion of fairness on this page; 0 is fair.",
   "accuracy_cost": "accuracy of the plain model minus that of the private one, on the same people.",
 }
 

@@ -4,7 +4,8 @@ folder/
   preprocessing/   not for release
     ledger.jsonl   what was charged
     id             name of the charge, and a keyed digest of the people
-    bought.json    what was released: a part of every model that is made with it
+    bought.json    what was bought, a part of every model that is made with it, and which features
+                   of the private people it leaves
     private/       secret of the noise; erased when bought.json is there
 """
 

@@ -1,8 +1,8 @@
 """Figures of test people that may be published: counts with exact noise, paid for.
 
 folder/
-  figures/        may be published: figures.json, figures.md, figures.html
-  work/figures/   stays: what was charged, before any noise was drawn
+  published_figures/   may be published: figures.json, figures.md, figures.html
+  work/figures/        stays: what was charged, before any noise was drawn
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from jaxfair.pate._answer_noise import NoiseSecret, erase_secret
 from jaxfair.privacy import exact
 from jaxfair.types import Examples
 
-NAME = "figures"
+NAME, PLACE = "figures", "published_figures"
 NORMAL = 1.96  # 95% intervals
 
 
@@ -84,7 +84,7 @@ def buy_figures(
   ledger: accounting.DatasetLedger | None,
   source: exact.BitSource | None = None,
 ) -> pathlib.Path:
-  """Writes `folder / "figures"`, or finds what was bought before; returns the page.
+  """Writes `folder / "published_figures"`, or finds what was bought before; returns the page.
 
   Args:
     plan: the price.
@@ -101,7 +101,7 @@ def buy_figures(
     The secret is erased when the figures are there, so figures that were removed are another
     purchase. They appear whole or not at all.
   """
-  place = folder / NAME
+  place = folder / PLACE  # a run directory's `figures` are drawn without noise
   page = place / f"{NAME}.html"
   work = folder / "work" / NAME
   work.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,8 @@ class Preprocessing:
   Attributes:
     encoder: encodes people; if categories were bought, it has fewer of them than
       the original encoder.
-    kept: [d'] which features of the original encoder are left.
+    kept: [d'] which features of the original encoder are left. Not for release: the places tell
+      how many categories were left out between those that were bought.
     scaler: applied to the features that are left.
     assumed_public: sentences on what is not covered by the guarantee.
     event: what was released about the private people; None for nothing.

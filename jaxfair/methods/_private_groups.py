@@ -37,7 +37,7 @@ NOT_PROTECTED = (
 )
 
 
-class FairSettings(NetworkSettings):
+class LagrangianSettings(NetworkSettings):
   """Settings of fair training, and of the model without groups before it.
 
   Attributes:
@@ -64,7 +64,7 @@ class FairSettings(NetworkSettings):
   dual_people: Count = 100_000
 
 
-class RandomizedSettings(FairSettings):
+class RandomizedSettings(LagrangianSettings):
   """Settings of randomized groups.
 
   Attributes:
@@ -74,7 +74,7 @@ class RandomizedSettings(FairSettings):
   corrected: bool = False
 
 
-class PrivateLagrangianSettings(FairSettings):
+class PrivateLagrangianSettings(LagrangianSettings):
   """Settings of PF-LD.
 
   Attributes:

@@ -15,7 +15,7 @@ from jaxfair.methods._private_groups import (
   FEW,
   GROUPS,
   NOT_PROTECTED,
-  FairSettings,
+  LagrangianSettings,
   ProtectsGroups,
   fair_config,
 )
@@ -27,7 +27,7 @@ from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.types import Fit, Key, Model, Params
 
 
-class SfPateSettings(FairSettings):
+class SfPateSettings(LagrangianSettings):
   """Settings of SF-PATE.
 
   Attributes:

@@ -155,7 +155,7 @@ def fair_gnmax(
     key=key,
     continuous=continuous,
   )
-  budget = Budget.of(sigma_threshold, sigma_answer, max_rho)
+  budget = QueryBudget.of(sigma_threshold, sigma_answer, max_rho)
   feed = Feed(
     jnp.asarray(groups, jnp.int32),
     draws.confident,
@@ -245,7 +245,7 @@ def _noise_rho(answers: FairAnswers) -> tuple[float, float]:
   return test, answer
 
 
-class Budget(NamedTuple):
+class QueryBudget(NamedTuple):
   """zCDP of a test and of an answer, and of all of them together."""
 
   test: Any
@@ -253,7 +253,7 @@ class Budget(NamedTuple):
   total: Any
 
   @classmethod
-  def of(cls, sigma_threshold: Number, sigma_answer: Number, max_rho: Number) -> "Budget":
+  def of(cls, sigma_threshold: Number, sigma_answer: Number, max_rho: Number) -> "QueryBudget":
     """From the noise; the total a little lower, for rounding to float32."""
     checks.require(
       not checks.concrete(max_rho) or bool(np.all(np.asarray(max_rho) >= 0)),
@@ -282,7 +282,7 @@ class Feed(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("num_groups", "num_classes"))
 def answer_in_order(
-  feed: Feed, rule: CounterRule, budget: Budget, num_groups: int, num_classes: int
+  feed: Feed, rule: CounterRule, budget: QueryBudget, num_groups: int, num_classes: int
 ) -> FairAnswers:
   """Takes the queries one after the other, as one scan.
 

@@ -13,7 +13,7 @@ from jaxfair import checks
 from jaxfair.fairness._counter import CounterRule, Guard
 from jaxfair.fairness._disparity import DisparityKind, demographic_disparity
 from jaxfair.pate import _aggregation
-from jaxfair.pate._fair import CHOICES, Budget, Choice, Feed, Outcome, answer_in_order
+from jaxfair.pate._fair import CHOICES, Choice, Feed, Outcome, QueryBudget, answer_in_order
 from jaxfair.privacy._normal import normal
 from jaxfair.training import _ensembles
 from jaxfair.types import Array, GroupsLike, Key, Keys, PyTree, VotesLike
@@ -22,7 +22,7 @@ from jaxfair.types import Array, GroupsLike, Key, Keys, PyTree, VotesLike
 LANES = 512
 
 
-class FairSettings(NamedTuple):
+class FairQuerySettings(NamedTuple):
   """Settings of `fair_gnmax`; each a number or [S] numbers."""
 
   threshold: Array
@@ -59,7 +59,7 @@ class FairGrid(NamedTuple):
 def fair_query_grid(
   counts: VotesLike,
   groups: GroupsLike,
-  settings: FairSettings,
+  settings: FairQuerySettings,
   *,
   num_groups: int,
   keys: Keys,
@@ -100,7 +100,7 @@ def fair_query_grid(
   block = max(1, min(size, LANES // keys.shape[0]))
   blocks = -(-size // block)
   padded = np.minimum(np.arange(blocks * block), size - 1)
-  members = FairSettings(*(a[padded].reshape(blocks, block) for a in flat))
+  members = FairQuerySettings(*(a[padded].reshape(blocks, block) for a in flat))
   found = _ensembles.map_members(
     _Block(num_groups, disparity, guard, choice),
     members,
@@ -110,20 +110,20 @@ def fair_query_grid(
   return jax.tree.map(lambda a: a.reshape(blocks * block, *a.shape[2:])[:size], found)
 
 
-def _stacked(settings: FairSettings) -> FairSettings:
+def _stacked(settings: FairQuerySettings) -> FairQuerySettings:
   """[S] float32 arrays, after checking them."""
   for name in ("threshold", "max_gap", "min_count"):
     checks.number(name, getattr(settings, name))
   for name in ("sigma_threshold", "sigma_answer"):
     checks.positive(name, getattr(settings, name))
-  Budget.of(1.0, 1.0, settings.max_rho)  # inside the program it is traced
+  QueryBudget.of(1.0, 1.0, settings.max_rho)  # inside the program it is traced
   shapes = {np.shape(value) for value in settings} - {()}
   checks.require(
     len(shapes) <= 1 and all(len(shape) == 1 for shape in shapes),
     f"settings have shapes {sorted(shapes)}; pass numbers, or lists of one length",
   )
   size = shapes.pop() if shapes else (1,)
-  return FairSettings(*(np.broadcast_to(np.asarray(v, np.float32), size) for v in settings))
+  return FairQuerySettings(*(np.broadcast_to(np.asarray(v, np.float32), size) for v in settings))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,12 +135,12 @@ class _Block:
   guard: Guard
   choice: Choice
 
-  def __call__(self, own: FairSettings, common: PyTree) -> FairGrid:
+  def __call__(self, own: FairQuerySettings, common: PyTree) -> FairGrid:
     counts, groups, keys = common
-    own = FairSettings(*(a[:, None] for a in own))
+    own = FairQuerySettings(*(a[:, None] for a in own))
     feed = self._feed(own, counts, groups, keys)
     rule = CounterRule(own.max_gap, own.min_count, self.disparity, self.guard)
-    budget = Budget.of(own.sigma_threshold, own.sigma_answer, own.max_rho)
+    budget = QueryBudget.of(own.sigma_threshold, own.sigma_answer, own.max_rho)
     found = answer_in_order(feed, rule, budget, self.num_groups, counts.shape[1])
     kinds = jnp.arange(len(Outcome), dtype=jnp.int8)
     outcomes = jnp.stack([jnp.sum(found.outcome == kind, axis=0) for kind in kinds], axis=-1)
@@ -151,7 +151,7 @@ class _Block:
     gaps = jnp.max(jax.vmap(jax.vmap(disparity))(counters), axis=(-2, -1))
     return FairGrid(outcomes, gaps, spent, counters)
 
-  def _feed(self, own: FairSettings, counts: jax.Array, groups: jax.Array, keys: Keys) -> Feed:
+  def _feed(self, own: FairQuerySettings, counts: jax.Array, groups: jax.Array, keys: Keys) -> Feed:
     """The noise of every seed, scaled for every setting.
 
     The same draws as those of `fair_gnmax` with the seed's key.

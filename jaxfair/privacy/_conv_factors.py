@@ -10,10 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfair.models import _patches
+from jaxfair.privacy import _factors
 from jaxfair.privacy._factors import Part, Product, Whole
 from jaxfair.privacy._sites import Site
 
 ToBase = Callable[[jax.Array], jax.Array]
+# Bytes of patches at a time, which stay in a core's cache. Written to memory and read again,
+# patches take several times as long as the products.
+PATCHES = 2**20
 # Of fewer channels the products of single offsets are too thin to be fast.
 MANY_CHANNELS = 32
 
@@ -49,10 +53,13 @@ def conv_part(
     return _by_offset(_depthwise, images, signals, kernel, window), to_base
   fan_in = math.prod(kernel) * per_group
   few = fan_in * fan_out <= 2 * positions * (fan_in + fan_out)  # as `gather` decides
+  n = signals.shape[0]
+  if groups == 1 and few and n > 1:
+    gradients, transposed = _by_chunk(images, signals, kernel, window)
+    return Whole(gradients), (lambda g: to_base(g.swapaxes(1, 2))) if transposed else to_base
   if groups == 1 and few and per_group >= MANY_CHANNELS:
     return _by_offset(_matrix, images, signals, kernel, window), to_base
   inputs = _patches.extract(images, kernel, **window)
-  n = signals.shape[0]
   if groups == 1:
     left, right = inputs.reshape(n, positions, fan_in), signals.reshape(n, positions, fan_out)
     return Product(left, right, None, fan_in), to_base
@@ -81,6 +88,50 @@ def _with_holes(images: jax.Array, dilation: tuple[int, ...]) -> jax.Array:
   zero = jnp.zeros((), images.dtype)
   spread = [(0, 0, 0)] * 2 + [(0, 0, d - 1) for d in dilation] + [(0, 0, 0)]
   return jax.lax.pad(images, zero, spread)
+
+
+def _by_chunk(
+  images: jax.Array, signals: jax.Array, kernel: list[int], window: dict[str, Any]
+) -> tuple[jax.Array, bool]:
+  """Gradients of a kernel, a few examples at a time, by patches that stay in the cache.
+
+  A single example, which two passes map over the others, cannot be cut; see `_by_offset`.
+
+  Args:
+    images: [n, batch, *spatial, channels].
+    signals: [n, batch, *spatial, channels].
+    kernel: spatial size of the kernel.
+    window: strides, padding and dilation.
+
+  Returns:
+    [n, kernel * in, out], or its transpose, and whether it is that.
+  """
+  n, channels = signals.shape[0], images.shape[-1]
+  fan_in, fan_out = math.prod(kernel) * channels, signals.shape[-1]
+  positions = math.prod(signals.shape[1:-1])
+  most = max(1, PATCHES // max(1, positions * fan_in * images.dtype.itemsize))
+  size = _chunk_size(n, most)
+  chunks = -(-n // size)
+
+  def cut(array: jax.Array) -> jax.Array:
+    """[chunks, size, ...], zeros behind the last example."""
+    ends = [(0, chunks * size - n)] + [(0, 0)] * (array.ndim - 1)
+    return jnp.pad(array, ends).reshape(chunks, size, *array.shape[1:])
+
+  def of_chunk(both: tuple[jax.Array, jax.Array]) -> jax.Array:
+    some, theirs = both
+    patches = _patches.extract(some, kernel, **window).reshape(size, positions, fan_in)
+    return _factors.products(patches, theirs.reshape(size, positions, fan_out))
+
+  found = jax.lax.map(of_chunk, (cut(images), cut(signals)))
+  return found.reshape(chunks * size, *found.shape[2:])[:n], fan_in > fan_out
+
+
+def _chunk_size(n: int, most: int) -> int:
+  """A number of examples up to `most`: one that divides n, for which nothing is copied, if any."""
+  fewest = -(-n // most)
+  even = (-(-n // chunks) for chunks in range(fewest, 2 * fewest) if n % chunks == 0)
+  return next(even, -(-n // fewest))
 
 
 def _by_offset(

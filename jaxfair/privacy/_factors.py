@@ -152,16 +152,23 @@ def build(p: Part, leaf: Leaf) -> jax.Array:
   return build(_matrices(p), leaf)
 
 
+def products(left: jax.Array, right: jax.Array) -> jax.Array:
+  """[n, height, width] L^T R, or [n, width, height] if the height is the longer side."""
+  order = "nth,ntw->nwh" if left.shape[-1] > right.shape[-1] else "nth,ntw->nhw"
+  return jnp.einsum(order, left, right)
+
+
 def _matrices(p: Product) -> Whole:
-  """[stack * n, height, width] or its transpose: products run along the longer side."""
+  """[stack * n, height, width] or its transpose."""
+  found = products(p.left, p.right)
   if p.left.shape[-1] <= p.right.shape[-1]:
-    return Whole(jnp.einsum("nth,ntw->nhw", p.left, p.right), p.rebuild, p.stack)
+    return Whole(found, p.rebuild, p.stack)
 
   def rebuild(matrices: jax.Array) -> jax.Array:
     turned = matrices.swapaxes(1, 2)
     return turned[0] if p.rebuild is None else p.rebuild(turned)
 
-  return Whole(jnp.einsum("nth,ntw->nwh", p.left, p.right), rebuild, p.stack)
+  return Whole(found, rebuild, p.stack)
 
 
 def _is_plain_product(p: Part) -> bool:

@@ -73,7 +73,7 @@ def _read(folder: pathlib.Path) -> _Run:
   return _Run(
     folder,
     made.title,
-    _folders.read_claims(folder),
+    _folders.read_verdicts(folder),
     [_figure(figure, table) for figure in made.study.figures],
     record.seconds,
     record.finished,

@@ -5,7 +5,7 @@ import pathlib
 import re
 from collections.abc import Iterable, Sequence
 
-from jaxfair._whole_files import write_whole
+from jaxfair._whole_files import owner_only, write_whole
 from jaxfair.experiments import Study, Table, _folders, _words
 from jaxfair.experiments._folders import ClaimRecord
 from jaxfair.experiments._reading import Run
@@ -27,6 +27,8 @@ def write(run: Run) -> pathlib.Path:
   """
   study, table = run.plan.study, run.table
   figures = run.folder / "figures"
+  if run.plan.for_release:
+    owner_only(figures)
   figures.mkdir(exist_ok=True)
   if _static.can_draw():
     for figure in study.column_figures:
@@ -45,7 +47,7 @@ def write(run: Run) -> pathlib.Path:
     _details(run.folder),
   ]
   path = run.folder / "report.html"
-  write_whole(path, _html_parts.page(run.plan.title, sections))
+  write_whole(path, _html_parts.page(run.plan.title, sections), mode=run.plan.mode)
   return path
 
 

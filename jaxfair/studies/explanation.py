@@ -20,7 +20,7 @@ from jaxfair.experiments._table import Table
 from jaxfair.experiments._words import named
 from jaxfair.fairness import _intervals
 from jaxfair.studies.advice import advise
-from jaxfair.studies.method_settings import RELEASED
+from jaxfair.studies.method_settings import MAJORITY, PLAIN, RELEASED
 from jaxfair.studies.reasons import REASONS
 
 # Column -> its unit, and what one of it is called.
@@ -31,6 +31,7 @@ COSTS = {
   "loss": (1.0, "nats of loss"),
   "loss_of_money": (1.0, "dollars a year"),
 }
+BASELINES = (MAJORITY, PLAIN)  # protect nothing, so privacy costs nobody anything
 MOST_GROUPS = 3  # of the released model, in a sentence
 NOTABLE = 1.1  # times everybody's value
 
@@ -124,6 +125,8 @@ def explain(plan: Any, table: Table, *, command: str) -> list[NonPrivateExplanat
   for values, rows in table.split(*columns) if columns else [((), table)]:
     setting = dict(zip(columns, values, strict=True))
     among = {name: setting[name] for name in known if name in setting}
+    if setting.get("method") in BASELINES:
+      continue  # of a run that was stopped before its private models were measured
     own = rows.keep(np.isfinite(rows[cost]))
     groups = [name for name in own.unique("group") if name not in (EVERYONE, "")]
     if len(groups) > 1 and np.ptp(own[cost]) > 0:

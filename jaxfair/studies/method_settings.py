@@ -16,7 +16,7 @@ from jaxfair.methods import Plan
 
 NOTHING: Mapping[str, float] = {}
 SWEPT = {"lam": "lams", "max_gap": "max_gaps"}  # a method's setting: the key that sweeps it
-PLAIN, RELEASED = "plain", "released model"
+PLAIN, MAJORITY, RELEASED = "plain", "majority_class", "released model"
 PRIVATE = tuple(name for name, method in methods.METHODS.items() if method.protects)
 MethodName = Annotated[str, _fields.OneOf(tuple(methods.METHODS))]
 

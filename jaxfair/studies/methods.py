@@ -26,12 +26,11 @@ from jaxfair.methods._buying import seeded_bits
 from jaxfair.methods._sanitized import NonPrivateEpsilons
 from jaxfair.methods._teachers import NonPrivateVotes
 from jaxfair.methods._vote_epsilons import vote_epsilons
-from jaxfair.studies.method_settings import PLAIN, PRIVATE, RELEASED, SWEPT, Config
+from jaxfair.studies.method_settings import MAJORITY, PLAIN, PRIVATE, RELEASED, SWEPT, Config
 from jaxfair.studies.reasons import REASONS, reasons_of, with_reasons
 from jaxfair.types import Examples
 
 EPSILONS = tuple(f"epsilon_{name}" for name in NonPrivateEpsilons._fields)
-MAJORITY = "majority_class"
 
 
 def _precheck(config: Config, people: Dataset) -> None:

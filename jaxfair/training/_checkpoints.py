@@ -258,11 +258,10 @@ class Checkpoints:
   ) -> None:
     folder = self._folder
     for name, value in described.items():
-      if record["described"].get(name) != value:
+      held = record["described"].get(name)
+      if held != value:
         raise CheckpointError(
-          f"{folder} holds a training with {name}="
-          f"{record['described'].get(name)!r}, not {value!r}; choose another "
-          "folder"
+          f"{folder} holds a training with {name}={held!r}, not {value!r}; choose another folder"
         )
     if key is not None and (self.finished or not _same_key(key, self.key)):
       raise CheckpointError(
@@ -308,9 +307,8 @@ def _require_programs(
       continue
     if record["jax"] != jax.__version__:
       raise CheckpointError(
-        f"{folder} was started with jax {record['jax']}, and jax {jax.__version__} traces "
-        f"another program for the {name}; continue it with jax {record['jax']}, or choose "
-        "another folder"
+        f"{folder} was started with jax {record['jax']}, and jax {jax.__version__} traces another "
+        f"program for the {name}; continue it with jax {record['jax']}, or choose another folder"
       )
     raise CheckpointError(
       f"{folder} holds a training with another {name}; pass the {name} that "

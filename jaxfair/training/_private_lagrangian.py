@@ -26,6 +26,7 @@ from jaxfair import checks, tree
 from jaxfair.fairness._groups import group_sums
 from jaxfair.fairness.constraints import Notion
 from jaxfair.privacy import _grid_sums, noise
+from jaxfair.privacy._adaptive import SMALLEST
 from jaxfair.privacy._clipping import clipped_grad
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import _batches, _regularizers
@@ -220,9 +221,10 @@ class PrivateLagrangianProgram(RoundProgram):
     """Noise on the part that knows groups."""
     del state
     config, private = inputs.config, total.private
-    private = noise.gaussian(
-      private, sigma=config.noise_multiplier * config.l2_clip * total.reach, key=feed.key
-    )
+    sigma = config.noise_multiplier * config.l2_clip * total.reach
+    # What float32 counts as zero would be no noise, on a sum that need not be zero.
+    least = jnp.where((config.noise_multiplier > 0) & (total.reach > 0), SMALLEST, 0.0)
+    private = noise.gaussian(private, sigma=jnp.maximum(sigma, least), key=feed.key)
     constraints = tree.scale(1 / config.batch_size, tree.add(total.known, private))
     return tree.add(total.public, constraints)
 

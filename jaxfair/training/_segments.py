@@ -73,8 +73,12 @@ class Training:
     return mesh.digests(self.examples, self.config.shards), self._near_initial()
 
   def resume(self, store: Checkpoints) -> tuple[Params, NonPrivateDpTrace | None]:
-    """What is left to do in a folder: nothing, if its release is finished."""
-    if not store.finished:
+    """What is left to do in a folder: nothing, if its parameters were written down.
+
+    Anybody may have seen them. On other devices they would have other last bits, and the noise of
+    the first ones.
+    """
+    if not _hosts.from_first(lambda: store.finished or store.written):
       return self.run(store.key, store)
     like = self.initial
     if like is None:

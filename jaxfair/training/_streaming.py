@@ -122,6 +122,12 @@ def _read(program: Any, source: Source, people: Examples, feeds: PyTree) -> Exam
 
   def filled(leaf: np.ndarray, like: Absent) -> jax.Array:
     end = like.shape[1:]
+    # A single row would be copied to everybody's place, so that one person counts many times. How
+    # many were drawn is not told.
+    checks.require(
+      np.shape(leaf) == (named.size, *end),
+      f"source.take must give one row of shape {end} for every row number that it is asked for",
+    )
     whole = _aligned_zeros((sum(piece.data.size for piece in pieces), *end), like.dtype)
     with np.errstate(over="ignore"):  # beyond float32 is infinite; who is drawn is told nobody
       whole[places[order]] = leaf

@@ -150,6 +150,16 @@ def test_the_cost_of_the_released_model_is_told_beside_that_of_its_method(run):
   assert re.search(told + r"from men \(n = 200\), on one set", first)
 
 
+def test_baselines_cost_nobody_privacy(run, refused):
+  """A run that was stopped before its private models has losses of baselines alone."""
+  folder = run(rows("plain", 1.0, women=0.2, men=0.1))
+  assert (
+    explanation.explain(_reading.read_run(folder).plan, _reading.read_run(folder).table, command="")
+    == []
+  )
+  assert "no rows by group with a cost" in refused("explain", folder)
+
+
 def test_a_useless_model_explains_nothing(jaxfair, run):
   folder = run(
     rows("dp_sgd", 1.0, women=0.3, men=0.1, balanced=0.499, **CLIPPED),

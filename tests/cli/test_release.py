@@ -50,7 +50,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   made = jaxfair("release", *asked)
   assert made.code == 0, made
   folder = tmp_path / "runs" / "release" / "people-output_perturbation"
-  assert (folder / "figures" / "figures.html").is_file()
+  assert (folder / "published_figures" / "figures.html").is_file()
   assert "To test." in (folder / "release" / "model_card.md").read_text()
   assert json.loads((folder / "evaluation" / "evaluation.json").read_text())["warnings"] == []
   (ledger,) = _dataset_ledger.dataset_ledgers()
@@ -88,6 +88,10 @@ def test_mistakes_are_one_line(refused, people, tmp_path):
   assert "no complete release" in refused("predict", tmp_path, "new.csv")
   assert "an existing folder" in refused("predict", tmp_path, "new.csv", "--out", "no/a.csv")
   assert "no complete release" in refused("export", tmp_path)
+  assert "an existing folder" in refused("export", tmp_path, "--out", "no/model.hlo")
+  for place in ("new.csv", "new.csv/r"):
+    told = refused("release", *ASKED, "--out", place)
+    assert f"--out {place} cannot be written: {tmp_path / 'new.csv'} is not a folder" in told
   assert "would overwrite" in refused("predict", tmp_path, "new.csv", "--out", "./new.csv")
   assert "--set stepps: unknown" in refused("release", *ASKED, "--set", "stepps=3")
   assert "--range 'age=9:1' must" in refused("release", *ASKED, "--range", "age=9:1")

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from jaxfair.data import _loading, _rules
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import KnownFile
 from jaxfair.data._sets.text_form import text_form
 from jaxfair.data._spec import Facts, Figure, Spec
@@ -34,7 +34,7 @@ def toy(monkeypatch, tmp_path):
   monkeypatch.setenv("JAXFAIR_CACHE", str(tmp_path / "cache"))
   spec = Spec(
     name="toy",
-    source=Source("Toy", "free", "tests", ("small",)),
+    source=Provenance("Toy", "free", "tests", ("small",)),
     folders=("toy", "toys"),
     forms=(text_form(KnownFile("toy.csv", TOY_SUM)),),
     labels={

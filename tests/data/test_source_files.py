@@ -35,6 +35,7 @@ def test_chunks_encode_as_the_whole_table_does(frame, tmp_path, kind):
   np.testing.assert_array_equal(found.y, whole.examples.y)
   np.testing.assert_array_equal(found.group, whole.examples.group)
   assert source.size == 90
+  assert (tmp_path / "out").stat().st_mode & 0o077 == 0  # as private as the people
 
 
 def test_refused(frame, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxfair.data import _rules
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._spec import Raw, assemble
 
 
@@ -11,7 +11,7 @@ def test_bytes_become_pixels_between_0_and_1():
   images = np.array([0, 51, 255], np.uint8).reshape(3, 1, 1, 1)
   raw = Raw({"class": np.array([0.0, 1.0, 1.0])}, images)
   made = assemble(
-    "toy", raw, label=_rules.values("class"), group=_rules.everyone(), source=Source("toy")
+    "toy", raw, label=_rules.values("class"), group=_rules.everyone(), source=Provenance("toy")
   )
   np.testing.assert_allclose(made.examples.x.ravel(), [0, 0.2, 1], rtol=1e-6)
   assert made.examples.x.dtype == np.float32
@@ -35,7 +35,7 @@ def test_rows_left_out_are_left_out_everywhere():
     raw,
     label=_rules.values("y"),
     group=_rules.values("g", {"a": "A", "b": "B"}),
-    source=Source("toy"),
+    source=Provenance("toy"),
     unit="who",
   )
   assert made.examples.x.ravel().tolist() == [0, 1, 3]

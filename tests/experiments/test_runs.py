@@ -513,7 +513,7 @@ def test_a_damaged_record_is_one_line_or_no_matter(toy, tmp_path, name):
 
     again = functools.partial(run, type(toy)(), seeds=3)
     drawn = (draw,) if how in ("names", "quoted") else ()  # takes a while
-    for use in (_folders.read_claims, *drawn, again):
+    for use in (_folders.read_verdicts, *drawn, again):
       try:
         use(folder)
       except checks.JaxfairError as error:

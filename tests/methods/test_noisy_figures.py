@@ -51,7 +51,7 @@ def test_counts_have_noise_of_that_size(tmp_path):
   drawn = []
   for i in range(100):
     buy_figures(plan, OWN, TEST, folder=tmp_path / str(i), ledger=None, source=source)
-    text = (tmp_path / str(i) / "figures" / "figures.json").read_text()
+    text = (tmp_path / str(i) / "published_figures" / "figures.json").read_text()
     drawn.append(np.array(json.loads(text)["counts"]) - table)
   ratio = np.mean(np.square(drawn)) / plan.sigma**2
   assert abs(ratio - 1) < 6 * math.sqrt(2 / np.size(drawn))
@@ -69,7 +69,7 @@ def test_they_are_charged_before_they_are_drawn_and_bought_once(tmp_path):
   options = {"folder": tmp_path / "run", "ledger": book}
   with pytest.raises(KeyboardInterrupt):
     buy_figures(plan, OWN, TEST, **options, source=stopped)
-  assert not (tmp_path / "run" / "figures").exists()
+  assert not (tmp_path / "run" / "published_figures").exists()
   first = buy_figures(plan, OWN, TEST, **options).read_text()
   assert buy_figures(plan, OWN, TEST, **options, source=stopped).read_text() == first
   (spent,) = book.spent(1e-5)
@@ -96,7 +96,7 @@ def test_figures_that_were_removed_are_not_drawn_again_for_their_charge(tmp_path
   book, run = DatasetLedger("people", tmp_path / "book"), tmp_path / "run"
   options = {"folder": run, "ledger": book}
   buy_figures(plan, OWN, TEST, **options)
-  shutil.rmtree(run / "figures")
+  shutil.rmtree(run / "published_figures")
   buy_figures(plan, OWN, TEST, **options)
   (spent,) = book.spent(1e-5)
   assert spent.releases == 2

@@ -70,7 +70,7 @@ def run(rule, choice, max_rho, queries):
     jnp.asarray(WHOSE[:queries]), jnp.asarray(confident == 1), jnp.asarray(winner), truth
   )
   found = _fair.answer_in_order(
-    feed, rule, _fair.Budget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
+    feed, rule, _fair.QueryBudget.of(*NOISE.values(), max_rho), GROUPS, CLASSES
   )
   seen = np.concatenate([found.labels, found.outcome]).T
   numbers = np.unique(seen, axis=0, return_inverse=True)[1].ravel()

@@ -9,7 +9,7 @@ from jaxfair.checks import ArgumentError
 from jaxfair.pate import _fair_grid
 
 QUERIES, GROUPS = 120, 3
-SETTINGS = _fair_grid.FairSettings(
+SETTINGS = _fair_grid.FairQuerySettings(
   threshold=[10.0, 15.0, 18.0],
   sigma_threshold=[4.0, 8.0, 2.0],
   sigma_answer=3.0,

@@ -3,6 +3,7 @@
 import dataclasses
 import html.parser
 import json
+import os
 import re
 import sys
 
@@ -106,6 +107,21 @@ def test_figures_are_in_the_page_and_beside_it(toy, tmp_path):
   text = run(toy, tmp_path / "r")
   assert "id='figure-values'" in text
   assert (tmp_path / "r" / "figures" / "values.png").exists()
+
+
+def test_what_a_run_for_release_measured_is_its_owner_s(toy, tmp_path):
+  """On people without noise; settings and versions may be seen by others."""
+  old = os.umask(0)
+  try:
+    run(toy, tmp_path / "r", seed="os")
+  finally:
+    os.umask(old)
+  open_to_others = {
+    str(path.relative_to(tmp_path / "r"))
+    for path in (tmp_path / "r").rglob("*")
+    if path.stat().st_mode & 0o077 and path.parent.name != "figures"
+  }
+  assert open_to_others <= {".lock", "cells", "config.toml", "versions.json"}
 
 
 def test_names_are_escaped_wherever_they_come_from(toy, tmp_path):

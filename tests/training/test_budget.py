@@ -20,7 +20,7 @@ from helpers.crowds import crowd
 from jaxfair import accounting, checks, models
 from jaxfair.accounting import _composition, _guarantee, _truncation
 from jaxfair.privacy._adaptive import QuantileClip
-from jaxfair.training import DpSgdConfig, calibrate, train_to_budget
+from jaxfair.training import DpSgdConfig, _checkpoints, _segments, calibrate, train_to_budget
 from jaxfair.training._checkpoints import CheckpointError, Checkpoints
 
 CONFIG = DpSgdConfig(steps=20, batch_size=16, learning_rate=0.5)
@@ -374,7 +374,7 @@ def test_nothing_is_computed_that_the_data_set_does_not_pay_for(tmp_path, monkey
 
 PROGRAM = textwrap.dedent("""
   import sys
-  sys.path.insert(0, sys.argv[2])
+  sys.path[:0] = sys.argv[2:]
   from test_budget import jax, train
   print("ready", flush=True)
   train(sys.argv[1], key=jax.random.key(4),
@@ -385,12 +385,13 @@ PROGRAM = textwrap.dedent("""
 @pytest.mark.slow
 def test_kill_at_any_moment_never_under_reports_and_resumes(tmp_path):
   """kill -9 after random delays; the ledger always covers the checkpoint."""
-  folder, here = tmp_path / "run", str(pathlib.Path(__file__).parent)
+  here = pathlib.Path(__file__).parent
+  folder, places = tmp_path / "run", (str(here), str(here.parent))
   rng = np.random.default_rng(0)
   killed = 0
   for attempt in range(8):
     with subprocess.Popen(
-      [sys.executable, "-c", PROGRAM, str(folder), here], stdout=subprocess.PIPE, text=True
+      [sys.executable, "-c", PROGRAM, str(folder), *places], stdout=subprocess.PIPE, text=True
     ) as process:
       assert process.stdout.readline() == "ready\n"
       if attempt < 7:
@@ -423,3 +424,26 @@ def test_numbers_of_numpy_and_jax_begin_and_continue_a_folder(tmp_path):
   )
   again = Checkpoints(tmp_path, {"epsilon": jnp.float32(2), "steps": 4}, (), None, programs={})
   assert one.run_id == again.run_id
+
+
+def test_parameters_that_were_written_down_are_not_computed_again(tmp_path, monkeypatch):
+  """A kill between them and the record; on another device they would have other last bits."""
+  write = _checkpoints.write_whole
+
+  def killed(path, content, **options):
+    if path.name == _checkpoints.RECORD and '"finished"' in content:
+      raise KeyboardInterrupt
+    write(path, content, **options)
+
+  short = dataclasses.replace(CONFIG, steps=2)
+  with monkeypatch.context() as patch:
+    patch.setattr(_checkpoints, "write_whole", killed)
+    with pytest.raises(KeyboardInterrupt):
+      train(tmp_path, config=short)
+  with np.load(tmp_path / _checkpoints.RELEASED) as file:
+    seen = [file[name] for name in file.files]
+  monkeypatch.setattr(_segments.Training, "run", None)
+  again = train(tmp_path, config=short)
+  for one, other in zip(seen, jax.tree.leaves(again.params), strict=True):
+    np.testing.assert_array_equal(one, other)
+  assert private_files(tmp_path) == ["run.json"]

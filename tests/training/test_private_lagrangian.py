@@ -15,7 +15,13 @@ from jaxfair.accounting import _dp_sgd, _gaussian
 from jaxfair.fairness import constraints
 from jaxfair.privacy._sampling import Batch
 from jaxfair.training import PrivateLagrangianConfig, private_lagrangian
-from jaxfair.training._private_lagrangian import PrivateLagrangianProgram, _Inputs, _State
+from jaxfair.training._private_lagrangian import (
+  PrivateLagrangianProgram,
+  _Feed,
+  _Inputs,
+  _State,
+  _Sums,
+)
 from jaxfair.types import Examples
 
 KEY = jax.random.key(2)
@@ -140,6 +146,24 @@ def test_noise_has_the_size_it_is_charged_for():
   counts = np.bincount(2 * PEOPLE.y + PEOPLE.group, minlength=4)
   apart = np.asarray(train(keys).trace.sizes).reshape(-1, 4) - counts
   variance(apart, 0.5 * math.sqrt(2))
+
+
+def test_noise_does_not_vanish_where_float32_ends():
+  config = dataclasses.replace(EXACT, noise_multiplier=0.3, l2_clip=2.0**-125)
+  sums = {"w": jnp.full((3, 2), 2.0**-120), "b": jnp.zeros(2)}
+  zeros = jax.tree.map(jnp.zeros_like, sums)
+  inputs = _Inputs(PEOPLE, config, None, jnp.ones((2, 2)), jnp.ones(2))
+  program = PrivateLagrangianProgram(MODEL, LOSS)
+
+  @jax.jit
+  def released(config, key):
+    total = _Sums(zeros, zeros, sums, jnp.float32(1.0))
+    return program.release(total, None, _Feed(None, None, key), inputs._replace(config=config))
+
+  first, second = (released(config, jax.random.key(i)) for i in range(2))
+  assert np.all(np.asarray(first["w"]) != np.asarray(second["w"]))
+  exact = released(dataclasses.replace(config, noise_multiplier=0.0), KEY)
+  np.testing.assert_array_equal(exact["w"], sums["w"] / config.batch_size)
 
 
 def test_one_group_changed_moves_what_the_noise_is_scaled_to():

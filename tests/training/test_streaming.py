@@ -165,3 +165,18 @@ def test_errors_of_a_source_arrive(people):
   config = dataclasses.replace(CONFIGS["plain"], steps=2000)
   with pytest.raises(OSError, match="the disk is gone"):
     training.dp_sgd(MODEL, LOSS, Broken(people), config, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (6,), (2, 6)])
+def test_a_source_that_gives_other_rows_than_it_is_asked_for_is_refused(people, shape):
+  """One row would be copied to the places of all who were drawn."""
+
+  class Lying(Counting):
+    def take(self, rows):
+      found = super().take(rows)
+      return found._replace(x=np.ones(shape, np.float32)) if len(rows) > 2 else found
+
+  config = training.DpSgdConfig(steps=2, batch_size=30)
+  with pytest.raises(checks.ArgumentError, match="must give one row of shape") as refused:
+    training.dp_sgd(MODEL, LOSS, Lying(people), config, key=jax.random.key(0))
+  assert "30" not in str(refused.value)

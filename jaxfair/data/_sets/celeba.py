@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 
 from jaxfair.data import _rules
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import Files, KnownFile
 from jaxfair.data._rules import Rule
 from jaxfair.data._spec import Facts, Form, Raw, Spec
@@ -49,7 +49,7 @@ ATTRIBUTES = (
 
 CELEBA = Spec(
   name="celeba",
-  source=Source(
+  source=Provenance(
     "CelebA attributes (no images)",
     "non-commercial research only",
     "Multimedia Laboratory, The Chinese University of Hong Kong",

@@ -7,7 +7,7 @@ or size. Counts stay below 2^24, so float32 holds them exactly.
 import numpy as np
 
 from jaxfair.data import _rules, _tables
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import DataError, Files, KnownFile
 from jaxfair.data._reading import parse
 from jaxfair.data._sets import places
@@ -26,7 +26,7 @@ def _title_one(found: Files) -> Raw:
 
 TITLE_ONE = Spec(
   name="title_one",
-  source=Source(
+  source=Provenance(
     "School districts for the Title I allotment, 2014-15",
     places.LICENSE,
     "NCES ELSI, US Department of Education",
@@ -106,7 +106,7 @@ def _saipe_spec(
 ) -> Spec:
   return Spec(
     name=name,
-    source=Source(
+    source=Provenance(
       f"SAIPE school district poverty estimates, {year}",
       places.LICENSE,
       "US Census Bureau",

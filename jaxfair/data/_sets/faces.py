@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from jaxfair.data import _rules, _tables
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import DataError, Files, ImageFolder, KnownFile
 from jaxfair.data._reading import parse
 from jaxfair.data._sets.images import image_opener
@@ -91,7 +91,7 @@ AGE = _rules.bins(
 
 UTKFACE = Spec(
   name="utkface",
-  source=Source(
+  source=Provenance(
     "UTKFace, aligned and cropped, gray 48 x 48",
     "non-commercial research only",
     "Z. Zhang, Y. Song, H. Qi, 2017",
@@ -171,7 +171,7 @@ FAIRFACE_AGE = _rules.values(
 
 FAIRFACE = Spec(
   name="fairface",
-  source=Source(
+  source=Provenance(
     "FairFace, gray 48 x 48",
     "CC BY 4.0",
     "K. Karkkainen, J. Joo, 2021",

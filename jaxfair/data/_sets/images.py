@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxfair.data import _rules
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import DataError, Files, KnownFile
 from jaxfair.data._spec import Facts, Form, Raw, Spec
 
@@ -193,7 +193,7 @@ def _digits(found: Files) -> Raw:
 
 DIGITS = Spec(
   name="digits",
-  source=Source(
+  source=Provenance(
     "Optical recognition of handwritten digits, 8 x 8 (the UCI test part)",
     "CC BY 4.0",
     "E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, 1998",
@@ -209,7 +209,7 @@ DIGITS = Spec(
 
 def _idx_set(
   name: str,
-  source: Source,
+  source: Provenance,
   folders: tuple[str, ...],
   label: dict[str, _rules.Rule],
   facts: Facts,
@@ -224,7 +224,7 @@ def _idx_set(
 
 MNIST = _idx_set(
   "mnist",
-  Source("MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"),
+  Provenance("MNIST handwritten digits", "CC BY-SA 3.0", "Y. LeCun, C. Cortes, C. Burges"),
   ("mnist", "MNIST", "MNIST/raw"),
   {"digit": class_rule(DIGIT_NAMES)},
   Facts((6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)),
@@ -235,7 +235,7 @@ MNIST = _idx_set(
 )
 FASHION_MNIST = _idx_set(
   "fashion_mnist",
-  Source("Fashion-MNIST", "MIT", "Zalando SE"),
+  Provenance("Fashion-MNIST", "MIT", "Zalando SE"),
   ("fashion_mnist", "fashion-mnist", "FashionMNIST/raw"),
   {"article": class_rule(FASHION_NAMES)},
   Facts((7000,) * 10),
@@ -247,7 +247,7 @@ FASHION_MNIST = _idx_set(
 
 CIFAR10 = Spec(
   name="cifar10",
-  source=Source(
+  source=Provenance(
     "CIFAR-10",
     "none stated",
     "A. Krizhevsky, 2009",

@@ -7,7 +7,7 @@ citizens, the label says whether the jurisdiction must help in that language.
 import numpy as np
 
 from jaxfair.data import _rules, _tables
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import Files, KnownFile
 from jaxfair.data._reading import parse
 from jaxfair.data._sets import places
@@ -78,7 +78,7 @@ def _section203_spec(
   answer = {"0": "not covered", "1": "covered"}
   return Spec(
     name=name,
-    source=Source(title, places.LICENSE, "US Census Bureau, 2016", cautions, "place"),
+    source=Provenance(title, places.LICENSE, "US Census Bureau, 2016", cautions, "place"),
     folders=("section203",),
     forms=(form,),
     labels={"covered": _rules.values("covered", answer), "rule": _rules.values("rule", answer)},

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxfair.data import _rules
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import KnownFile
 from jaxfair.data._sets.text_form import text_form
 from jaxfair.data._spec import Facts, Figure, Spec
@@ -11,7 +11,7 @@ from jaxfair.data._tables import Table
 
 CHURN = Spec(
   name="churn",
-  source=Source("Telco customer churn", "IBM sample data, terms not stated", "IBM"),
+  source=Provenance("Telco customer churn", "IBM sample data, terms not stated", "IBM"),
   folders=("churn", "telco_churn"),
   forms=(
     text_form(
@@ -37,7 +37,7 @@ CHURN = Spec(
 
 STROKE = Spec(
   name="stroke",
-  source=Source(
+  source=Provenance(
     "Stroke prediction",
     "educational use; rights stay with the original authors",
     "fedesoriano, on Kaggle",
@@ -97,7 +97,7 @@ def _compas_rows(table: Table) -> Table:
 
 COMPAS = Spec(
   name="compas",
-  source=Source(
+  source=Provenance(
     "COMPAS two-year recidivism, Broward County 2013-2014",
     "none stated",
     "ProPublica",
@@ -136,7 +136,7 @@ COMPAS = Spec(
 
 INSURANCE = Spec(
   name="insurance",
-  source=Source(
+  source=Provenance(
     "Car insurance claims",
     "not stated",
     "sagnik1511, on Kaggle",
@@ -174,7 +174,7 @@ INSURANCE = Spec(
 
 SEGMENTATION = Spec(
   name="segmentation",
-  source=Source(
+  source=Provenance(
     "Customer segmentation",
     "not stated",
     "Analytics Vidhya, on Kaggle",

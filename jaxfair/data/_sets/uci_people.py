@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxfair.data import _rules, _tables
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import KnownFile
 from jaxfair.data._sets.text_form import text_form
 from jaxfair.data._spec import Facts, Figure, Spec
@@ -38,7 +38,7 @@ def _adult_income(table: Table) -> Table:
 
 ADULT = Spec(
   name="adult",
-  source=Source(
+  source=Provenance(
     "Adult (Census Income), US census of 1994",
     LICENSE,
     ORIGIN,
@@ -87,7 +87,7 @@ def _bank(
 ) -> Spec:
   return Spec(
     name=name,
-    source=Source(
+    source=Provenance(
       "Bank marketing, Portugal 2008-2013",
       LICENSE,
       ORIGIN,
@@ -155,7 +155,7 @@ def _credit_words(table: Table) -> Table:
 
 CREDIT = Spec(
   name="credit",
-  source=Source(
+  source=Provenance(
     "Default of credit card clients, Taiwan 2005",
     LICENSE,
     ORIGIN,
@@ -183,7 +183,7 @@ CREDIT = Spec(
 
 PARKINSONS = Spec(
   name="parkinsons",
-  source=Source(
+  source=Provenance(
     "Parkinsons telemonitoring",
     LICENSE,
     ORIGIN,

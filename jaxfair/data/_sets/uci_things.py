@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxfair.data import _rules, _tables
-from jaxfair.data._dataset import Source
+from jaxfair.data._dataset import Provenance
 from jaxfair.data._files import Files, KnownFile
 from jaxfair.data._reading import parse
 from jaxfair.data._sets.text_form import text_form
@@ -28,7 +28,7 @@ def _wine(found: Files) -> Raw:
 
 WINE = Spec(
   name="wine",
-  source=Source("Wine quality, Vinho Verde", LICENSE, ORIGIN, sorted_by="color"),
+  source=Provenance("Wine quality, Vinho Verde", LICENSE, ORIGIN, sorted_by="color"),
   folders=("wine", "wine_quality"),
   forms=(Form((RED, WHITE), _wine),),
   labels={"quality": _rules.above("quality", 5, ("poor", "good"))},
@@ -38,7 +38,7 @@ WINE = Spec(
 
 ABALONE = Spec(
   name="abalone",
-  source=Source("Abalone", LICENSE, ORIGIN),
+  source=Provenance("Abalone", LICENSE, ORIGIN),
   folders=("abalone",),
   forms=(
     text_form(
@@ -100,7 +100,7 @@ FETAL_COLUMNS = {
 
 FETAL = Spec(
   name="fetal",
-  source=Source(
+  source=Provenance(
     "Cardiotocography (fetal health)",
     LICENSE,
     ORIGIN,
