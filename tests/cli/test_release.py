@@ -24,9 +24,9 @@ def write_table(path, columns):
 def people(tmp_path):
   """A table whose label is easy to tell, and new people with gaps."""
   rng = np.random.default_rng(0)
-  skill, age = rng.normal(size=600), rng.integers(20, 60, 600)
-  columns = {"age": age, "skill": skill, "job": rng.choice(["clerk", "smith"], 600)}
-  columns |= {"sex": rng.choice(["f", "m"], 600), "hired": np.where(skill > 0, "yes", "no")}
+  skill, age = rng.normal(size=1500), rng.integers(20, 60, 1500)
+  columns = {"age": age, "skill": skill, "job": rng.choice(["clerk", "smith"], 1500)}
+  columns |= {"sex": rng.choice(["f", "m"], 1500), "hired": np.where(skill > 0, "yes", "no")}
   write_table(tmp_path / "people.csv", columns)
   new = {"skill": [3, -3, ""], "extra": [1, 2, 3], "job": ["clerk", "pilot", "smith"]}
   write_table(tmp_path / "new.csv", {**new, "age": [30, 40, 50]})
@@ -37,7 +37,7 @@ def test_from_a_table_to_predictions(jaxfair, people, tmp_path, monkeypatch):
   monkeypatch.setenv("JAXFAIR_STATE", str(tmp_path / "state"))
   dry = jaxfair("release", *ASKED, "--figures", "1", "--dry-run")
   assert dry.code == 0, dry
-  assert "480 people are protected, 0 are public, 120 measure the model" in dry.out
+  assert "1,200 people are protected, 0 are public, 300 measure the model" in dry.out
   assert "Means and ranges of the features are bought: epsilon 0.3" in dry.out
   assert "Figures of test people are bought: epsilon 0.9" in dry.out
   assert "All releases from this data set so far: none." in dry.out

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from jaxfair.data import Encoder, _rules
+from jaxfair.data._columns import Numeric
+from jaxfair.data._scaling import Scaler
 from jaxfair.fairness import CounterRule
 from jaxfair.methods._evaluation import ANSWERED, MAJORITY, PLAIN, RELEASED, evaluate
 from jaxfair.types import Examples
@@ -57,6 +60,18 @@ def test_figures_are_those_of_scikit_learn(found, tmp_path):
   assert "too few test people" in text  # 5% of 400 are fewer than 30
   assert "not better than a constant" not in text
   assert page.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.slow
+def test_columns_that_the_model_does_not_use_are_named(found):
+  del found  # compiled before
+  columns = tuple(Numeric(name, origin="bought") for name in ("age", "pay", "gain"))
+  rule = _rules.everyone()
+  hidden = Scaler(np.zeros(3), np.float32([1, 0, 0]), np.zeros(3), 5.0)
+  own = dataclasses.replace(OWN, encoder=Encoder(columns, rule, rule), scaler=hidden)
+  told = evaluate(own, TEST, key=jax.random.key(0)).warnings[-1]
+  assert "does not use pay, gain:" in told
+  assert "--range 'pay=LOW:HIGH'" in told
 
 
 @pytest.mark.slow
