@@ -31,7 +31,7 @@ from jaxfair.methods._sanitized import labels_budget, plan_figure, write_epsilon
 from jaxfair.methods._vote_epsilons import vote_epsilons
 from jaxfair.methods._vote_rules import confident_rule, describe_rule, fair_answers, total_rho
 from jaxfair.pate import _attribute
-from jaxfair.pate._answer_noise import give_secret
+from jaxfair.pate._answer_noise import erase_secret, give_secret
 from jaxfair.privacy._exact_coins import BitSource
 from jaxfair.training import _regularizers
 from jaxfair.types import Examples, Fit, Key, Params
@@ -210,6 +210,7 @@ class Pate(PrivateMethod):
     give_secret(work / ANSWERS, bits)
     votes = self.votes(plan, data, key=key, checkpoint=work / PRIVATE / TEACHERS)
     labels = self._kept(plan, data, self._answers(plan, data, votes, work / ANSWERS, key))
+    erase_secret(work / ANSWERS)  # also where noise followed from the key, and nobody needed it
     # The key and the votes are those of a run that was stopped, and so is the figure.
     asked = self._counted(votes, labels, work / ANSWERS)
     write_epsilons(vote_epsilons(plan, asked, key=named_keys(key)["figure"]), work)

@@ -31,7 +31,8 @@ def test_every_config_fits_its_study(name, size):
   made = pruning_runs.plan(name, size=size)
   assert made.settings.seeds >= (2 if size == "smoke" else 5)
   if size == "paper":
-    assert made.settings.seeds == 10  # the thesis's
+    # The thesis has ten; the figures of group sizes train anew for every size.
+    assert made.settings.seeds == (5 if name.startswith("sizes_") else 10)
 
 
 def test_the_readme_names_every_config_figure_and_table():
