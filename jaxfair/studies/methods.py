@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfair import checks, fairness, methods, tree
 from jaxfair import experiments as ex
-from jaxfair import fairness, methods, tree
 from jaxfair.data import Dataset
 from jaxfair.experiments import _releases, _study
 from jaxfair.experiments._config import plain
@@ -35,6 +35,11 @@ EPSILONS = tuple(f"epsilon_{name}" for name in NonPrivateEpsilons._fields)
 
 def _precheck(config: Config, people: Dataset) -> None:
   """Every method can work with these people, and every budget can be met."""
+  checks.require(
+    EVERYONE not in people.group_names,
+    f"a group of {people.name} is named {EVERYONE!r}, as are the rows about all people; compare "
+    "groups of a column (--group, data.group), or rename the group",
+  )
   pairs = [*itertools.product(config.methods, config.epsilons)]
   if config.release_epsilon is not None:
     pairs.append((config.released_method, config.release_epsilon))

@@ -247,6 +247,12 @@ def test_impossible_settings_are_refused(change, told):
     plan(change)
 
 
+def test_a_group_named_like_everybody_is_refused_before_any_work():
+  made = _runs.plan(study.STUDY, {"data": {"name": "digits", "group": "all"}})
+  with pytest.raises(checks.ArgumentError, match="a group of digits is named 'everyone'"):
+    made.study.load_people(made.settings)
+
+
 def test_a_budget_that_cannot_be_met_is_refused_before_any_work(tmp_path):
   made = plan(*TINY, "epsilons=[1e-6]", "settings.dp_sgd.batch_size=1000")
   with pytest.raises(checks.JaxfairError, match="reaches epsilon=1e-06"):
