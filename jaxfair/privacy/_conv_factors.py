@@ -54,7 +54,8 @@ def conv_part(
   fan_in = math.prod(kernel) * per_group
   few = fan_in * fan_out <= 2 * positions * (fan_in + fan_out)  # as `gather` decides
   n = signals.shape[0]
-  if groups == 1 and few and n > 1:
+  # An accelerator would wait for one small chunk after the other.
+  if groups == 1 and few and n > 1 and jax.default_backend() == "cpu":
     gradients, transposed = _by_chunk(images, signals, kernel, window)
     return Whole(gradients), (lambda g: to_base(g.swapaxes(1, 2))) if transposed else to_base
   if groups == 1 and few and per_group >= MANY_CHANNELS:

@@ -61,3 +61,16 @@ def test_patches_of_all_examples_are_never_there():
 )
 def test_chunks_divide_the_examples_where_they_can(n, most, size):
   assert _conv_factors._chunk_size(n, most) == size
+
+
+def test_only_a_cpu_goes_chunk_by_chunk(monkeypatch):
+  x, kernel = jnp.ones((6, 9, 8, CHANNELS)), jnp.ones((3, 3, CHANNELS, OUT))
+  monkeypatch.setattr(_conv_factors, "PATCHES", 1)
+
+  def loops():
+    traced = jax.make_jaxpr(lambda people: sums(people, kernel))(x)
+    return [one for one in _jaxpr.equations(traced) if one.primitive.name == "scan"]
+
+  assert loops()
+  monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+  assert not loops()
