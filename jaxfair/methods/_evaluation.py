@@ -200,8 +200,9 @@ def _unused(released: Released) -> list[str]:
   if not names:
     return []
   return [
-    f"The model does not use {', '.join(names)}: the scale was bought from too few people to stand "
-    f"out from the noise. Declare the range, --range '{names[0]}=LOW:HIGH', or name public people."
+    f"The model does not use {', '.join(names)}: there are too few people to find the scale of "
+    f"these numbers within the budget. Declare the range, --range '{names[0]}=LOW:HIGH', or name "
+    "public people."
   ]
 
 

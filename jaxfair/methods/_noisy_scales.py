@@ -19,8 +19,8 @@ _ZERO = len(_POWERS)  # number of the bin around 0
 # Shares of |N(0, 1)| between 1 and 2, 1/2 and 1, 1/4 and 1/2, 1/8 and 1/4.
 _BELL = np.array([0.272, 0.300, 0.186, 0.098])
 # Of noise alone, one of 123 bins is above 5 sigma with a chance below 4e-5, and one of about 180
-# weighed sums, each of variance sigma^2, is above 4 sigma with a chance below 0.6%.
-_ONE_BIN, _WEIGHED = 5.0, 4.0
+# weighted sums, each of variance sigma^2, is above 4 sigma with a chance below 0.6%.
+_ONE_BIN, _WEIGHTED = 5.0, 4.0
 
 
 def second_grid(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
@@ -32,10 +32,10 @@ def second_grid(noisy: np.ndarray, sigma: float) -> np.ndarray | None:
     noisy: counts between `MAGNITUDES`, with noise.
     sigma: of the noise.
   """
-  seen, weighed = np.flatnonzero(noisy > _ONE_BIN * sigma), _weighed(noisy, sigma)
+  seen, weighted = np.flatnonzero(noisy > _ONE_BIN * sigma), _weighted(noisy, sigma)
   if seen.size:  # numbers that are close together need no wider range
-    weighed = weighed[noisy[weighed] > 2 * sigma]
-  seen = np.union1d(seen, weighed).astype(int)
+    weighted = weighted[noisy[weighted] > 2 * sigma]
+  seen = np.union1d(seen, weighted).astype(int)
   if not seen.size:
     return None
   steps = np.clip(noisy[seen].sum() // (8 * sigma), *STEPS)
@@ -53,8 +53,8 @@ def mean_and_deviation(noisy: np.ndarray, grid: np.ndarray, sigma: float) -> tup
   return float(mean), math.sqrt(variance)
 
 
-def _weighed(noisy: np.ndarray, sigma: float) -> np.ndarray:
-  """The bins of the magnitudes whose weighed sum stands out most; none if none does."""
+def _weighted(noisy: np.ndarray, sigma: float) -> np.ndarray:
+  """The bins of the magnitudes whose weighted sum stands out most; none if none does."""
   above, below = noisy[_ZERO + 1 :], noisy[:_ZERO][::-1]
   sides = [(1,), (-1,), (1, -1)]
   counts = [above, below, (above + below) / math.sqrt(2)]  # the same noise in all three
@@ -62,7 +62,7 @@ def _weighed(noisy: np.ndarray, sigma: float) -> np.ndarray:
   weights = _BELL / np.linalg.norm(_BELL)
   scores = np.array([np.convolve(own, weights, "valid") for own in counts])
   side, place = np.unravel_index(scores.argmax(), scores.shape)
-  if scores[side, place] < _WEIGHED * sigma:
+  if scores[side, place] < _WEIGHTED * sigma:
     return np.zeros(0, int)
   low, high = int(place) + 1, int(place) + len(_BELL)
   return np.array([_ZERO + sign * i for sign in sides[side] for i in range(low, high + 1)])
